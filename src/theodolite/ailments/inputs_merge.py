@@ -46,6 +46,14 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if signs is None or not _merges(signs) or unlike_ratio(signs) > MERGED or present_skill(subject) > 0.1:
         return
     text, suggested = remedy_for(activation_in(signs))
+    if not _merges(signals_at_start(subject)):  # training made it so: another beginning would not help
+        yield Finding(
+            severity="note",
+            where=signs.layers[-1].name,
+            says=f"{_says(signs)} They did not before training.",
+            remedy="look at what stopped the training first: most often a learning rate that is too large",
+        )
+        return
     yield Finding(
         severity="critical",
         where=signs.layers[-1].name,

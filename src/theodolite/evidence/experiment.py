@@ -54,6 +54,9 @@ WELL = 0.9
 SHORT, LONG = 300, 1000
 """Steps of the longest trial of a run that was not made yet, and of any."""
 
+FURTHER = 4
+"""How much further the last arms are taken where a run is held back by something that they have not shown."""
+
 FIRST_KEPT = 6
 """Arms that are taken beyond a quarter of the steps."""
 
@@ -166,6 +169,7 @@ class Experiment:
 
     subject: Subject
     arms: dict[str, Trial] = field(default_factory=dict)
+    alive: list[Intervention] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     cause: Outcome | None = None
     why_not: str = ""
@@ -213,9 +217,23 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if plain.broken:
         found.why_not = f"a copy of the training does not run ({plain.broken})"
         return found
-    arms = _halved(found, pool, longest)
-    _decide(found, arms, made)
+    found.alive = _halved(found, pool, longest)
+    _decide(found, made)
     return found
+
+
+def take_on(found: Experiment) -> None:
+    """Take the last arms on, where a run is known to be held back and trials of a part of its steps did not show by what."""
+    made = steps_made(found.subject)
+    longest = min(made, FURTHER * found.subject.seen.get("trial steps", 0))
+    found.alive = [one for one in found.alive if one.rank < LONGER and not one.change.from_here]
+    if not found.alive or longest <= found.subject.seen["trial steps"]:
+        return
+    found.subject.seen["trial steps"] = longest
+    for one in found.alive:
+        found.trial(one.change, longest)
+    found.outcomes = []
+    _decide(found, made)
 
 
 def longest_trial(subject: Subject, arms: int = 12) -> int:
@@ -316,7 +334,7 @@ def _merit(found: Experiment, one: Intervention) -> float:
     return (constant - score.loss) / abs(constant) if math.isfinite(constant) and constant else -score.loss
 
 
-def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
+def _decide(found: Experiment, made: int) -> None:
     subject, plain = found.subject, found.plain
     assert plain is not None
     control, run = plain.score(), present_score(subject) if made else None
@@ -325,7 +343,7 @@ def _decide(found: Experiment, arms: list[Intervention], made: int) -> None:
         # also half way: where batches are small the end of a run goes up and down by itself
         found.reproduced = not all(gain_of(subject, s, run).is_worth(WORTH) for s in (control, plain.score_at_half))
         reference = _better(run, control)
-    for one in arms:
+    for one in found.alive:
         trial = found.arms[one.change.name]
         gain = gain_of(subject, trial.score(), reference, losses_alike=one.alike)
         if reference is None:  # what comes down where the run blows up is a cure, however far it has to go

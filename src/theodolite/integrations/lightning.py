@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,23 @@ from lightning.pytorch.callbacks import Callback
 from theodolite.verbs.watching.alarms import Stopped
 from theodolite.verbs.watching.watch import Watch
 
+LOG = logging.getLogger("theodolite")
+
 
 class WatchCallback(Callback):  # type: ignore[misc]  # of a package that need not be there
     """``Trainer(callbacks=[WatchCallback(every=100, page="run.html")])``; other keywords are those of `Watch`.
 
     ``probe`` is the first batch of training unless told; scalars go to the Trainer's logger where it has ``add_scalar``.
     Looks are taken before the step, on the first process only, with the Trainer's first optimizer; ``stop_on="critical"`` ends
-    the fit. ``watch`` holds the `Watch` once training has begun; ``page`` is written at every look and at the end.
+    the fit. What is found is a line in the log, and so is the diagnosis at the end (``diagnose=False``: none). ``watch`` holds
+    the `Watch` once training has begun; ``page`` is written at every look and at the end.
     """
 
-    def __init__(self, *, probe: Any = None, page: str | Path | None = None, **options: Any) -> None:
+    def __init__(
+        self, *, probe: Any = None, page: str | Path | None = None, diagnose: bool = True, **options: Any
+    ) -> None:
         super().__init__()
-        self.probe, self.page, self.options = probe, page, options
+        self.probe, self.page, self.diagnose, self.options = probe, page, diagnose, options
         self.watch: Watch | None = None
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
@@ -43,11 +49,13 @@ class WatchCallback(Callback):  # type: ignore[misc]  # of a package that need n
             trainer.should_stop = True
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """A last look, and the page."""
+        """A last look, the diagnosis and the page."""
         if self.watch is None:
             return
         with contextlib.suppress(Stopped):
             self.watch.look(trainer.global_step)
         self.watch.close()
+        if self.diagnose:
+            LOG.warning("%s", self.watch.diagnosis.headline)
         if self.page is not None:
             self.watch.html(self.page)

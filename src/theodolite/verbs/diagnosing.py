@@ -162,7 +162,7 @@ def _ask(one: Ailment, subject: Subject, found: Judgement) -> None:
 
 def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None:
     """Try all interventions, unless an exact fact already says that the training is not what it is meant to be."""
-    from theodolite.evidence.experiment import Intervention, experiment, has_won
+    from theodolite.evidence.experiment import Intervention, experiment, has_won, take_on
     from theodolite.evidence.start import steps_made
 
     signs = {one.name for one in able if one.sign is not None}
@@ -180,6 +180,8 @@ def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None
         made = subject.seen["experiment"] = experiment(subject, pool)
         if made.why_not:
             found.unjudged[TRIALS] = made.why_not
+        if made.cause is None and any(one.name == LAST and one.judge and [*one.judge(subject)] for one in able):
+            take_on(made)
         if made.cause is None:
             return
         cause = made.cause

@@ -1,6 +1,7 @@
 """The reservoir of a watch: the batches that training really had, targets proven by the gradient, and nothing disturbed."""
 
 import copy
+import types
 
 import pytest
 import torch
@@ -112,3 +113,36 @@ def test_one_output_of_one_sample_has_its_own_target():
         mse_loss(model(features), wanted).backward()
         optimizer.step()
     assert torch.equal(torch.cat([kept.target for kept in seen.kept]), y)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_copy_of_a_training_does_not_run_a_forward_that_holds_the_original(bound):
+    from theodolite.measure.dynamics.training_copies import copied_training
+
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    plain = model.forward
+    model.forward = types.MethodType(lambda self, x: plain(x), model) if bound else lambda x: plain(x)
+    copied, stepper = copied_training(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    copied(torch.ones(4, 3)).sum().backward()
+    assert model.weight.grad is None and copied.weight.grad is not None
+    stepper.step()
+    assert not torch.equal(copied.weight, model.weight)
+
+
+def test_labels_are_seen_where_the_model_keeps_its_answer_to_itself():
+    class Fused(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(3, 2)
+
+        def forward(self, x, labels):
+            return {"loss": nn.functional.cross_entropy(self.inner(x), labels), "logits": None}
+
+    model = Fused()
+    heard = []
+    seen = TrainingBatches(model, nn.functional.cross_entropy, lambda value, batch: heard.append(float(value)))
+    x, y = torch.randn(4, 3), torch.tensor([0, 1, 0, 1])
+    losses = [model(x=x, labels=y)["loss"] for _ in range(3)]
+    assert len(seen.kept) == 3 and torch.equal(seen.kept[0].target, y)
+    assert heard == [float(loss.detach()) for loss in losses[1:]]

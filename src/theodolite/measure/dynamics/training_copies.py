@@ -7,7 +7,10 @@ from torch import nn
 
 
 def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A model and its optimizer, copied together so that the copy steps the copy; hooks of the optimizer are left behind."""
+    """A model and its optimizer, copied together so that the copy steps the copy; hooks of the optimizer are left behind.
+
+    So is a ``forward`` that was put in the place of the class's and holds the original: the copy would run that one.
+    """
     held = [p for group in optimizer.param_groups for p in group["params"]]
     gradients = [(p, p.grad) for p in {id(p): p for p in (*model.parameters(), *held)}.values()]
     own = {
@@ -20,6 +23,12 @@ def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple
     finally:
         for parameter, gradient in gradients:
             parameter.grad = gradient
+    for module in copied.modules():
+        patched = vars(module).get("forward")
+        inner = getattr(patched, "__func__", None)
+        bound_here = getattr(patched, "__self__", None) is module and getattr(inner, "__closure__", True) is None
+        if patched is not None and not bound_here:
+            del module.__dict__["forward"]
     stepper = object.__new__(type(optimizer))
     stepper.__setstate__(members)
     return copied, stepper

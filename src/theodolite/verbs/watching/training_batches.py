@@ -108,9 +108,12 @@ class TrainingBatches:
         """The batch with the labels that the model was given by name, where its own loss is the watched one of them."""
         name = next((n for n in TARGETS if isinstance(batch.keywords.get(n), Tensor)), None)
         own = output.get("loss") if isinstance(output, Mapping) else None
-        if name is None or not isinstance(own, Tensor) or "logits" not in output:
+        if name is None or not isinstance(own, Tensor):
             return None
         target = batch.keywords[name]
+        if not isinstance(output.get("logits"), Tensor):  # fused into the loss, and there is nothing to compare it with
+            self._label = name
+            return _without(batch, name)
         try:
             with torch.no_grad(), self.aside():
                 value = float(self._loss(output["logits"].detach(), target))
