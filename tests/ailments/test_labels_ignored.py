@@ -21,6 +21,7 @@ SICK = (lambda seed: given(256),)
 def test_it_is_critical_where_no_label_counts_and_a_note_where_some_batches_have_none():
     (found,) = alarms("labels-ignored", given(256))
     assert found.severity == "critical"
+    assert not judged("classes-unbalanced", given(256))  # one name for it
     (note,) = judged("labels-ignored", given(64))
     assert note.severity == "note" and "2 of 8 batches" in note.says
     assert not judged("labels-ignored", given(0))

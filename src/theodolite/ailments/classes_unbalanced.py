@@ -32,6 +32,9 @@ HALF = 0.5
 commonest is what the best answers have, too."""
 LEARNED = 0.02
 """Skill from which on something was learned."""
+IGNORED = -100
+"""The target that cross-entropy leaves out."""
+
 REMEDY = (
     "loss weights: weight = len(y) / (classes * torch.bincount(y)); or "
     "torch.utils.data.WeightedRandomSampler(weight[y], len(y)); judge by balanced accuracy"
@@ -135,6 +138,8 @@ def _one_target(targets: Tensor | None) -> Finding | None:
         return None
     if not bool((targets == targets.flatten()[0]).all()):
         return None
+    if not targets.is_floating_point() and int(targets.flatten()[0]) == IGNORED:
+        return None  # which the loss leaves out: `labels-ignored` has the words for it
     return Finding(
         severity="critical",
         where="targets",
