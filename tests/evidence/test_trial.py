@@ -99,3 +99,23 @@ def test_a_gain_is_the_share_of_what_the_better_one_has_learned():
 def test_a_training_that_blows_up_is_over_and_has_no_score():
     trial = Trial(subject_of(fresh(lr=1e30)), AS_IT_IS).advance(50)
     assert trial.diverged and trial.steps < 50 and trial.score() is None
+
+
+def test_an_optimizer_that_asks_for_the_loss_several_times_is_tried():
+    given = patient(0, lambda own: torch.optim.LBFGS(own, lr=0.1, max_iter=3), steps=0)
+    trial = Trial(subject_of(given), AS_IT_IS).advance(5)
+    assert not trial.broken and trial.losses[-1] < 0.9 * trial.losses[0]
+
+
+def test_a_loss_without_a_least_is_not_judged_by_falling():
+    subject = subject_of({**fresh(), "loss": lambda o, t: -o.gather(1, t[:, None]).mean()})
+    low, lower = (Trial(subject, Change("steps", lr=lr)).advance(20).score() for lr in (0.1, 0.5))
+    assert lower.loss < low.loss < 0
+    assert not gain_of(subject, lower, low).is_worth(0.1)
+
+
+def test_another_seed_is_another_order_of_the_same_batches():
+    subject = subject_of(fresh())
+    one, other = Trial(subject, AS_IT_IS), Trial(subject, AS_IT_IS, seed=1)
+    assert one.advance(3).losses != other.advance(3).losses
+    assert sorted(map(id, one._batches)) == sorted(map(id, other._batches))

@@ -341,11 +341,15 @@ def _decide(found: Experiment, made: int) -> None:
     reference = control
     if made:
         # also half way: where batches are small the end of a run goes up and down by itself
-        found.reproduced = not all(gain_of(subject, s, run).is_worth(WORTH) for s in (control, plain.score_at_half))
+        ahead = [gain_of(subject, s, run).is_worth(WORTH) for s in (control, plain.score_at_half)]
+        found.reproduced = plain.steps > made or not all(ahead)
         reference = _better(run, control)
     for one in found.alive:
         trial = found.arms[one.change.name]
-        gain = gain_of(subject, trial.score(), reference, losses_alike=one.alike)
+        longer = (
+            run is not None and one.change.from_here and plain.steps > made
+        )  # then the copy is longer than the run, too
+        gain = gain_of(subject, trial.score(), run if longer else reference, losses_alike=one.alike)
         if reference is None:  # what comes down where the run blows up is a cure, however far it has to go
             gain = Gain(1.0, math.nan, math.inf) if _comes_down(trial) else Gain(0.0, math.nan, 0.0)
         found.outcomes.append(Outcome(subject, one, trial, plain, gain, run if made else reference, bool(made)))
@@ -369,7 +373,8 @@ def _holds_again(found: Experiment, outcome: Outcome, run: Score | None) -> bool
     """Whether the arm is ahead in another order of the batches, too: where less than half is lost the decision hangs on it."""
     subject, trial = found.subject, outcome.trial
     plain, other = (Trial(subject, change, seed=1) for change in (AS_IT_IS, trial.change))
-    reference = _better(run, plain.advance(outcome.plain.steps).score())
+    longer = trial.change.from_here and outcome.plain.steps > steps_made(subject)
+    reference = run if longer else _better(run, plain.advance(outcome.plain.steps).score())
     gain = gain_of(subject, other.advance(trial.steps).score(), reference, losses_alike=outcome.intervention.alike)
     return gain.is_worth(WORTH)
 

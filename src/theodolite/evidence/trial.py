@@ -318,6 +318,9 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     if better is None:
         return Gain(-math.inf, math.nan, -math.inf)
     constant, common = loss_to_beat(subject), judged_majority(subject)
+    before = not math.isfinite(judged_constant(subject))
+    if before and better.loss < 0 and (worse is None or worse.loss < constant):
+        constant = math.nan  # a loss that may have no least: to fall further is not to be better
     if worse is None:
         loss_share = (constant - better.loss) / abs(constant) if math.isfinite(constant) and constant else 1.0
         learned = loss_share if losses_alike else math.nan
