@@ -85,6 +85,7 @@ class StepTrace:
         self._new: list[tuple[list[Tensor], Tensor, Tensor, float, Batch | None]] = []
         self._noted: list[Tensor] = []
         self._batch: Batch | None = None
+        self._now: Tensor | None = None
         self._with_batches = False
         self._last: Tensor | None = None
         self._first: list[float] = []
@@ -142,11 +143,11 @@ class StepTrace:
 
     @torch.no_grad()
     def _after(self, *_: Any) -> None:
-        if self._idle:
+        if self._idle or self._now is None:  # attached during this very step, as by a closure that makes the loss
             return
         lr = max((float(group.get("lr", 0.0)) for group in self._optimizer.param_groups), default=0.0)
         self._new.append((self._noted, self._now, torch.cat(self._views), lr, self._batch))
-        self._noted, self._batch = [], None
+        self._noted, self._batch, self._now = [], None, None
         self._steps += 1
         if len(self._new) >= BLOCK:
             self._read()
