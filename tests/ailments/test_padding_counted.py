@@ -50,3 +50,23 @@ def test_padding_that_is_left_out_and_words_that_are_merely_common_are_let_alone
     common = given(-100)
     x, y = torch.randint(0, 2, (2, 100, 20), generator=torch.Generator().manual_seed(1))
     assert not alarms("padding-counted", {**common, "data": (x, y)})
+
+
+def test_tags_of_words_most_of_which_are_one_are_no_padding_unless_padded_places_count():
+    g = torch.Generator().manual_seed(0)
+    x = torch.randint(4, WORDS, (200, 20), generator=g)
+    y = (x < 8).long()
+    x[:, 12:] = WORDS - 1
+    x[:, :12] = x[:, :12].clamp(max=WORDS - 2)
+    model = nn.Sequential(nn.Embedding(WORDS, 8), nn.Linear(8, 2))
+
+    def loss(o, y):
+        return F.cross_entropy(o.flatten(0, 1), y.flatten())
+
+    ignored = y.clone()
+    ignored[:, 12:] = -100
+    assert not alarms("padding-counted", {"model": model, "data": (x, ignored), "loss": loss})
+    counted = y.clone()
+    counted[:, 12:] = 0
+    (found,) = alarms("padding-counted", {"model": model, "data": (x, counted), "loss": loss})
+    assert found.suggested == {"ignore_index": 0}

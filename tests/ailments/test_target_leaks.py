@@ -119,3 +119,25 @@ def test_a_series_that_ends_with_its_target_is_found(shown):
     data = (series if shown else series[:, :-1], series[:, -1])
     found = alarms("target-leaks", {"model": model, "data": data, "loss": F.mse_loss})
     assert bool(found) == shown
+
+
+@pytest.mark.parametrize("fault", ["", "not shifted", "no mask"])
+def test_a_decoder_that_is_given_its_target_beside_another_input_leaks(fault):
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.mix, self.head = nn.Embedding(20, 8), nn.Linear(8, 8), nn.Linear(8, 20)
+
+        def forward(self, source, said):
+            so_far = self.table(said).cumsum(1) if fault != "no mask" else self.table(said).sum(1, keepdim=True)
+            return self.head(self.table(source).mean(1, keepdim=True) + self.mix(so_far).tanh() + self.table(said))
+
+    torch.manual_seed(0)
+    target = torch.randint(1, 20, (128, 9), generator=torch.Generator().manual_seed(0))
+    said = target if fault == "not shifted" else torch.cat([torch.zeros_like(target[:, :1]), target[:, :-1]], 1)
+
+    def loss(o, y):
+        return nn.functional.cross_entropy(o.flatten(0, 1), y.flatten())
+
+    found = alarms("target-leaks", {"model": Decoder(), "data": (target.flip(1), said, target), "loss": loss})
+    assert bool(found) == bool(fault)

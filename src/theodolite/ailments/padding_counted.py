@@ -1,8 +1,8 @@
 """Does the loss count padding?
 
-Exact: one target value makes up most of the places that count, it never occurs among the inputs (or only as padding, at the
-ends of sequences), and leaving it out changes the loss. This happens in a masked model whose labels are 0 where nothing is
-masked, and in a padded batch whose padding is labeled with the padding token: the network learns to predict padding.
+Exact: places that count hold padding, an input that fills the ends of sequences and is nowhere else, and all have one target; or
+targets are tokens and most of them are one that never occurs among the inputs, as in a masked model whose labels are 0
+where nothing is masked. The network learns to predict padding. Tags of words are no tokens: most of them may be one.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,8 @@ from theodolite.evidence.task import task
 
 MOST = 0.4
 """The share of the places that count from which padding outweighs what is to be learned."""
+LEAST, ONE = 0.2, 0.9
+"""The share of the places that count which hold padding, and of those that have one target."""
 FEWEST = 64
 
 
@@ -32,11 +34,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
         counts &= y != value
     if int(counts.sum()) < FEWEST:
         return
-    values, numbers = torch.unique(y[counts], return_counts=True)
-    common = int(values[numbers.argmax()])
-    share = float(numbers.max() / numbers.sum())
-    if share < MOST or not _is_padding(x, y, common):
-        return
+    padded = counts & _padding(x)
+    share = float(padded.sum() / counts.sum())
+    common = int(y[padded].mode().values) if bool(padded.any()) else 0
+    if share < LEAST or float((y[padded] == common).double().mean()) < ONE:
+        values, numbers = torch.unique(y[counts], return_counts=True)
+        common, share = int(values[numbers.argmax()]), float(numbers.max() / numbers.sum())
+        others = values[values != common]
+        tokens = len(others) > 0 and 2 * int(others.max()) > int(x.max())
+        if share < MOST or not tokens or bool((x == common).any()):
+            return
     yield Finding(
         severity="critical" if share > 0.5 else "warning",
         where="targets",
@@ -48,14 +55,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _is_padding(x: Tensor, y: Tensor, value: int) -> bool:
-    """Whether a target value is none of the inputs, or one that fills the ends of sequences and nothing else."""
-    at = y == value
-    if not bool((x == value).any()):
-        return True
-    inside = x == value
+def _padding(x: Tensor) -> Tensor:
+    """Places that hold what fills the ends of sequences, in runs, and nothing else; none where there is no such input."""
+    inside = x == x[:, -1].mode().values
     ends = inside.flip(1).cumprod(1).flip(1).bool()  # runs that reach the end of the sequence
-    return bool((inside & ~ends).double().mean() < 0.001) and bool(inside[at].double().mean() > 0.9)
+    alone = float((inside & ~ends).double().mean()) < 0.001 and float((ends.sum(1) > 1).double().mean()) > 0.05
+    return ends if alone else torch.zeros_like(ends)
 
 
 ailment = Ailment(question="Does padding count in the loss?", needs={"model", "data", "loss"}, judge=judge)

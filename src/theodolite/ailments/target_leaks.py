@@ -33,18 +33,25 @@ def judge(subject: Subject) -> Iterator[Finding]:
     sample = samples(subject)
     if sample is None or sample.target is None or len(sample) < FEWEST:
         return
-    x = sample.inputs[0]
-    if not x.is_floating_point() and sample.target.shape == x.shape and x.ndim == 2:
-        yield from _sequence(subject, sample, x)
-    else:
+    places = [
+        i
+        for i, x in enumerate(sample.inputs)
+        if not x.is_floating_point() and x.dtype != torch.bool and x.ndim == 2 and x.shape == sample.target.shape
+    ]
+    for which in places:  # a decoder is given its targets beside what it answers to
+        found = [*_sequence(subject, sample, which)]
+        yield from found
+        if found:
+            return
+    if not places:
         yield from _column(subject, sample)
 
 
-def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
+def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]:
     assert sample.target is not None
-    match = target_shift(subject)
+    match = target_shift(subject, which)
     if match is None:
-        yield from _visible(subject, x, sample.target)
+        yield from _visible(subject, sample.inputs[which], sample.target)
         return
     own = scores(subject)[0]
     reached = "" if own is None else f" That is why the training loss is {own.loss:.3g}."
@@ -60,7 +67,7 @@ def _sequence(subject: Subject, sample: Sample, x: Tensor) -> Iterator[Finding]:
             evidence=(evidence("share of places where target and input are equal", match.share),),
         )
         return
-    leak = _looks_ahead(subject, match.shift)
+    leak = _looks_ahead(subject, match.shift, which)
     if leak is None:
         return
     place, seen = leak
@@ -102,13 +109,13 @@ def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
 
 
 @torch.no_grad()
-def _looks_ahead(subject: Subject, shift: int) -> tuple[int, int] | None:
+def _looks_ahead(subject: Subject, shift: int, which: int) -> tuple[int, int] | None:
     """A place and a later one whose input moves its answer, at a distance at which that input is what the place must say."""
     assert subject.model is not None
     batch = first_rows(batches(subject)[0], ROWS)
     if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()) or not batch.tensors():
         return None
-    x = batch.tensors()[0]
+    x = batch.tensors()[which]
     length = x.shape[1]
     if length <= shift:
         return None
@@ -119,7 +126,7 @@ def _looks_ahead(subject: Subject, shift: int) -> tuple[int, int] | None:
         for seen in (length - 1, length // 2):
             changed = x.clone()
             changed[:, seen] = x.roll(1, 0)[:, seen].where(x.roll(1, 0)[:, seen] != x[:, seen], x[:, seen - 1])
-            after = members_of(subject.answer(_with_first(batch, changed)))[task(subject).member]
+            after = members_of(subject.answer(_with(batch, which, changed)))[task(subject).member]
             place = seen - shift
             rows = changed[:, seen] != x[:, seen]
             moved = (after - before)[rows][:, place].abs()
@@ -128,11 +135,14 @@ def _looks_ahead(subject: Subject, shift: int) -> tuple[int, int] | None:
     return None
 
 
-def _with_first(batch: Batch, x: Tensor) -> Batch:
-    if batch.inputs:
-        return Batch((x, *batch.inputs[1:]), batch.keywords, batch.target)
-    name = next(name for name, value in batch.keywords.items() if isinstance(value, Tensor))
-    return Batch((), {**batch.keywords, name: x}, batch.target)
+def _with(batch: Batch, which: int, x: Tensor) -> Batch:
+    """The batch with another tensor in the place of one of its inputs."""
+    inputs = list(batch.inputs)
+    if which < len(inputs):
+        inputs[which] = x
+        return Batch(tuple(inputs), batch.keywords, batch.target)
+    name = [n for n, value in batch.keywords.items() if isinstance(value, Tensor)][which - len(inputs)]
+    return Batch(batch.inputs, {**batch.keywords, name: x}, batch.target)
 
 
 def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:

@@ -22,15 +22,16 @@ class TargetShift:
     share: float
 
 
-def target_shift(subject: Subject) -> TargetShift | None:
+def target_shift(subject: Subject, which: int = 0) -> TargetShift | None:
     """By how many places targets are inputs shifted to the front, among those that count; None where they are something else.
 
-    Where the task is not known, nor is known which target the loss asks of which place: it may shift them itself.
+    ``which`` of the inputs is asked: a decoder is given what was said so far beside what it answers to. Where the task is not
+    known, nor is known which target the loss asks of which place: it may shift them itself.
     """
     sample, meant = samples(subject), task(subject)
     if sample is None or sample.target is None or meant.kind != "classes":
         return None
-    x, target, found = sample.inputs[0], sample.target, []
+    x, target, found = sample.inputs[which], sample.target, []
     if x.is_floating_point() or x.ndim != 2 or target.shape != x.shape:
         return None
     x, target = x[:, : x.shape[1] - meant.shift], target[:, meant.shift :]
