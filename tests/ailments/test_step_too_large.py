@@ -7,6 +7,8 @@ import torch
 
 from fixtures.judging import alarms
 from fixtures.trained import patient
+from theodolite.core.run import Run, RunMoment
+from theodolite.verbs.diagnosing import alarms_of
 
 
 def _descent(lr: float, momentum: float = 0.0) -> Any:
@@ -36,3 +38,14 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("step-too-large", build(seed))
+
+
+@pytest.mark.parametrize(("lately", "told"), [(0.2, False), (1.2, True)])
+def test_an_old_batch_that_rises_while_training_falls_is_no_alarm(lately, told):
+    """Targets that move with the run, as in reinforcement learning: the first batch is no longer what is trained on."""
+    facts = [
+        {"step_loss": loss, "first_training_loss": 1.0, "highest_training_loss": 1.1, "last_training_loss": lately}
+        for loss in (1.0, 3.0)
+    ]
+    run = Run(tuple(RunMoment(step, loss=own["step_loss"], lr=0.1, facts=own) for step, own in enumerate(facts)))
+    assert any(finding.name == "step-too-large" for finding in alarms_of(run)) == told

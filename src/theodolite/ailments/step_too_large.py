@@ -103,6 +103,9 @@ def while_training(run: Run) -> Iterator[Finding]:
             seen += f"; it started at {first:.3g} and was {finite[-1]:.3g} when last finite"
         yield _live(seen, last, 0.1 * last.lr)
         return
+    began, lately = (last.facts.get(name, math.nan) for name in ("first_training_loss", "last_training_loss"))
+    if lately < HALF * began and now <= RUNAWAY * first:
+        return  # training comes down: what rises is an old batch whose targets are no longer those of training
     lowest = min(losses)
     ratio, overshot = last.facts.get("trust", math.nan), _overshot(last)
     seen = f"The loss went from {first:.3g} to {now:.3g}"

@@ -122,7 +122,15 @@ def _of_a_script(found: Diagnosis, watch: Watch) -> Diagnosis:
     findings = [replace(f, severity="note") if f.name in calm else f for f in found.findings]
     if isinstance(watch.model, Steps):
         findings = [f for f in findings if not f.name.startswith(OF_DATA)]
+        if not _frozen_in_part(watch.model):  # a network that only makes a loss is frozen on purpose
+            findings = [f for f in findings if f.name != "frozen-by-mistake"]
     return replace(found, findings=worst_first(findings))
+
+
+def _frozen_in_part(model: Steps) -> bool:
+    """Whether a network that a script calls is frozen in part, and not as a whole."""
+    asks = [{p.requires_grad for p in part.parameters()} for part in model.parts]
+    return {True, False} in asks
 
 
 @contextlib.contextmanager
@@ -190,7 +198,7 @@ def _end_without(observer: Observer, *, quiet: bool) -> None:
     found = observer.values()
     if not found:
         if not quiet:
-            said("nothing was watched: no step on a loss was seen")
+            said("nothing was watched: no backward pass followed by a step was seen (gradients by torch.func are not)")
         return
     write_atomically(observer.out / "run.json", json.dumps(json_ready(_values(observer)), indent=2) + "\n")
     place = _page(observer, observer.out)

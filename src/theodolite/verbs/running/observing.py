@@ -246,7 +246,8 @@ class Observer:
             self._entering(module, args)
         self._outer.append(module)
 
-    def _leaves(self, module: nn.Module, args: Any, keywords: Any, output: Any) -> None:
+    def _leaves(self, module: nn.Module, args: Any, *rest: Any) -> None:
+        *named, output = rest  # torch leaves the keywords out where the module has raised
         if (
             torch.compiler.is_compiling()
             or self._looking
@@ -257,7 +258,7 @@ class Observer:
             return
         self._outer.pop()
         if not self._outer:
-            self._leaving(module, args, keywords, output)
+            self._leaving(module, args, named[0] if named else {}, output)
 
     def _entering(self, module: nn.Module, inputs: Sequence[Any]) -> None:
         """Before a module is called from outside any other."""
@@ -342,7 +343,8 @@ class Observer:
             return
         program = None
         if self._searching or self._keeps():
-            program = self._tape.program(single)
+            held = {id(p) for optimizer in self._made for group in optimizer.param_groups for p in group["params"]}
+            program = self._tape.program(single, held)
         self._passes = [*self._passes[-63:], Pass(single[-1].detach(), program)]
 
     def _after_backward(self, gradients: dict[int, Tensor]) -> None:

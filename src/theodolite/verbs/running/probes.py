@@ -7,6 +7,7 @@ done again with its own constants.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -87,7 +88,9 @@ class Steps(nn.Module):
 
     def _value(self, number: int) -> Tensor:
         program, parts, own = self._programs[number]
-        found: Tensor = program.value([self.parts[n] for n in parts], [self.own[n] for n in own], program.constants)
+        inner = any(call.function is torch.autograd.grad for call in program.calls)  # a slope is part of the loss
+        with torch.enable_grad() if inner else contextlib.nullcontext():
+            found: Tensor = program.value([self.parts[n] for n in parts], [self.own[n] for n in own], program.constants)
         return found.reshape(())
 
     def add(self, program: Program) -> int | None:

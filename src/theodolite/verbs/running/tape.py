@@ -9,7 +9,7 @@ loss on another batch.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -203,8 +203,12 @@ class Tape(TorchFunctionMode):
         """A step was made: what led to it is forgotten."""
         self._calls, self._made, self.within, self.overflown = [], {}, [], False
 
-    def program(self, roots: Sequence[Tensor]) -> Program | None:
-        """The calls that led to the sum of these values; None where one of them was not seen to be made."""
+    def program(self, roots: Sequence[Tensor], held: Set[int] = frozenset()) -> Program | None:
+        """The calls that led to the sum of these values; None where one of them was not seen to be made.
+
+        ``held`` are those that optimizers train: where there are any, other tensors that ask for a gradient are constants (a
+        penalty on the slope at some inputs).
+        """
         places = [self._made.get(id(root)) for root in roots]
         if self.overflown or not places or any(place is None for place in places):
             return None
@@ -223,7 +227,7 @@ class Tape(TorchFunctionMode):
             if isinstance(slot, Made):
                 return Made(order[slot.call], slot.place)
             if id(slot) not in numbers:
-                if slot.requires_grad:
+                if slot.requires_grad and (not held or id(slot) in held or isinstance(slot, nn.Parameter)):
                     numbers[id(slot)] = Parameter(len(parameters))
                     parameters.append(slot)
                 else:
@@ -246,9 +250,9 @@ class Tape(TorchFunctionMode):
         else:
             root = Made(len(calls), 0)
             calls.append(Call(_sum, tuple(Made(order[end.call], end.place) for end in ends), {}))
-        if any(not parameter.is_leaf for parameter in parameters):
+        if any(not tensor.is_leaf for tensor in (*parameters, *constants)):
             return None
-        kept = tuple(constant.detach().clone() for constant in constants)
+        kept = tuple(constant.detach().clone().requires_grad_(constant.requires_grad) for constant in constants)
         return Program(tuple(calls), root, tuple(parts), tuple(parameters), kept, outputs)
 
 

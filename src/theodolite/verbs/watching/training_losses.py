@@ -6,8 +6,8 @@ import statistics
 import torch
 from torch import Tensor
 
-FLUSHED = 512
-"""Values that are held on their device at the most."""
+FLUSHED, LATELY = 512, 16
+"""Values that are held on their device at the most, and the last ones that are averaged."""
 
 
 class TrainingLosses:
@@ -30,7 +30,8 @@ class TrainingLosses:
         self._read()
         if math.isnan(self.first) or (math.isinf(self.highest) and self.highest < 0):
             return {}
-        return {"first_training_loss": self.first, "highest_training_loss": self.highest}
+        lately = statistics.fmean(self._last)
+        return {"first_training_loss": self.first, "highest_training_loss": self.highest, "last_training_loss": lately}
 
     def _read(self) -> None:
         if not self._new:
@@ -40,6 +41,6 @@ class TrainingLosses:
         for value in values:
             known = value if math.isfinite(value) else math.inf
             self.first = known if math.isnan(self.first) else self.first
-            self._last = [*self._last[-2:], known]
-            if len(self._last) == 3:
-                self.highest = max(self.highest, statistics.median(self._last))
+            self._last = [*self._last[1 - LATELY :], known]
+            if len(self._last) > 2:
+                self.highest = max(self.highest, statistics.median(self._last[-3:]))
