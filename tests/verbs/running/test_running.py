@@ -289,3 +289,31 @@ def test_two_runs_are_laid_side_by_side(tmp_path, warm):
     same = warm(["-m", "theodolite", "compare", "small", "small"], tmp_path)
     assert "No difference" in same.stdout
     assert warm(["-m", "theodolite", "compare", "small", "none"], tmp_path).returncode == 2
+
+
+CLOSURE = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4)).requires_grad_(False)
+target = net(torch.rand(1, 6))
+x = torch.rand(1, 6).requires_grad_(True)
+optimizer = torch.optim.LBFGS([x])
+
+def closure():
+    optimizer.zero_grad()
+    loss = ((net(x) - target) ** 2).mean() * 100
+    loss.backward()
+    return loss
+
+for _ in range(4):
+    print(round(float(optimizer.step(closure).detach()), 5))
+"""
+
+
+def test_a_closure_on_inputs_of_a_frozen_network_is_watched_and_is_no_fault(tmp_path, warm):
+    (tmp_path / "closure.py").write_text(CLOSURE)
+    watched = warm(["-m", "theodolite", "run", "closure.py"], tmp_path)
+    assert watched.returncode == 0, watched.stderr
+    assert watched.stdout == warm(["closure.py"], tmp_path).stdout
+    told = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert all(finding["severity"] == "note" for finding in told["diagnosis"]["findings"])

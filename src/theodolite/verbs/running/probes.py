@@ -88,7 +88,7 @@ class Steps(nn.Module):
 
     def _value(self, number: int) -> Tensor:
         program, parts, own = self._programs[number]
-        inner = any(call.function is torch.autograd.grad for call in program.calls)  # a slope is part of the loss
+        inner = any(call.name == "grad" for call in program.calls)  # a slope is part of the loss
         with torch.enable_grad() if inner else contextlib.nullcontext():
             found: Tensor = program.value([self.parts[n] for n in parts], [self.own[n] for n in own], program.constants)
         return found.reshape(())
