@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, has_won
+from theodolite.evidence.experiment import MISSED, Experiment, Intervention, Outcome, finding_of, has_won
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_made
 from theodolite.evidence.task import is_finite, task
@@ -110,8 +110,10 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
     assert subject.model is not None
     if not all(p.requires_grad for p in subject.model.parameters()):
         return  # part of it is kept as it is on purpose, which may cost what it may
+    goes_on = subject.run is not None and len(subject.run.moments) >= 4 and _still_falls(subject)
+    kept = 1 - MISSED if goes_on else KEPT  # more steps would give some of it
     both = attained(subject)
-    if both is None or not both.skill <= KEPT * both.kernel or not both.kernel - both.skill > SURE * both.stderr:
+    if both is None or not both.skill <= kept * both.kernel or not both.kernel - both.skill > SURE * both.stderr:
         return
     said = (
         "the network is {0:.0%} of the way from the majority class to perfect held-out accuracy; a kernel ridge regression on "
