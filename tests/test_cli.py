@@ -326,4 +326,4 @@ def test_help_begins_with_what_it_is_for_and_fits_80_columns(capsys, monkeypatch
             main([*words, "--help"])
         told = capsys.readouterr().out
         assert max(map(len, told.splitlines())) <= 80
-    assert "Run the laws: each theorem's prediction beside an experiment." in told
+    assert "Run the laws: compare each theorem's prediction with an experiment." in told
