@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from theodolite.core.reading import Reading
 from theodolite.measure.dynamics import AccumulatedNoise, accumulated_noise
+from theodolite.verbs.watching.harmless_hooks import harmless
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 
 if TYPE_CHECKING:
@@ -83,11 +84,13 @@ class MicroBatches:
         self._first: dict[int, Tensor] = {}
         self._total: dict[int, Tensor] = {}
 
+    @harmless
     def _stops(self, *_: Any) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles = []
 
+    @harmless
     @torch.no_grad()
     def _arrives(self, number: int, stride: int, gradient: Tensor) -> None:
         if gradient.is_sparse:
@@ -95,6 +98,7 @@ class MicroBatches:
         elif not self._odd:
             self._arriving[number] = _square(gradient), gradient.detach().reshape(-1)[::stride].float().cpu()
 
+    @harmless
     @torch.no_grad()
     def _arrived(self, number: int, parameter: Tensor) -> None:
         """What arrived was added to the gradient, not only asked for."""

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.verbs.watching.harmless_hooks import harmless
+
 
 class OptimizerEvents:
     """Counts steps of an optimizer, and those after which the gradient was not cleared before the next was added to it.
@@ -40,12 +42,14 @@ class OptimizerEvents:
             handle.remove()
         self._handles = []
 
+    @harmless
     def _stepped(self, *_: Any) -> None:
         self.steps += 1
         self.passes, self._arrivals = self._arrivals, 0
         gradient = None if self._parameter is None else self._parameter.grad
         self._used = None if gradient is None else (weakref.ref(gradient), gradient._version)
 
+    @harmless
     def _arrives(self, _: Tensor) -> None:
         self._suspect = False
         gradient: Tensor | None = None if self._parameter is None else self._parameter.grad
@@ -55,6 +59,7 @@ class OptimizerEvents:
         same = last() is gradient and int(gradient._version) == version
         self._suspect = same and bool(gradient.any())  # zeros written through .data leave no trace but themselves
 
+    @harmless
     def _arrived(self, _: Tensor) -> None:
         self._arrivals += 1
         self.kept += self._suspect

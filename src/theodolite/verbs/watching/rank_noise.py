@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from theodolite.measure.dynamics import AccumulatedNoise, noise_of_ranks
 from theodolite.measure.dynamics.micro_batches import FEWEST
+from theodolite.verbs.watching.harmless_hooks import harmless
 
 PERIOD, ENTRIES, KEPT = 8, 256, 32
 """Steps between two that are listened to, entries of a gradient that are left with its norm, and steps that are pooled."""
@@ -45,6 +46,7 @@ class RankNoise:
         for handle in (*self._handles, *self._hooks):
             handle.remove()
 
+    @harmless
     def _listens(self, *_: Any) -> None:
         self._steps += 1
         if self._steps % PERIOD == 0:
@@ -52,12 +54,14 @@ class RankNoise:
             for number, parameter in enumerate(self._own):
                 self._hooks.append(parameter.register_hook(lambda g, n=number: self._arrives(n, g)))
 
+    @harmless
     @torch.no_grad()
     def _arrives(self, number: int, gradient: Tensor) -> None:
         self._odd |= gradient.is_sparse or number in self._arrived  # accumulated: the ranks' own sums are not seen
         if not self._odd:
             self._arrived[number] = _square(gradient), gradient.detach().reshape(-1)[:: self._stride].float()
 
+    @harmless
     @torch.no_grad()
     def _takes(self, *_: Any) -> None:
         for hook in self._hooks:

@@ -24,6 +24,7 @@ from theodolite.measure.dynamics._silent_facts import (
     parted_copies,
     tied_names,
 )
+from theodolite.verbs.watching.harmless_hooks import harmless
 
 SMALL, ENTRIES = 4096, 64
 """Entries of the largest gradient that is read, and entries of a mark."""
@@ -105,12 +106,14 @@ class SilentErrors:
 
     # at every step
 
+    @harmless
     def _arrived(self, parameter: Tensor) -> None:
         self._arrivals += 1
         gradient = parameter.grad
         if not self._pulled and gradient is not None and self._near():
             self._pulled = not _is_zero(gradient)  # a dead network has gradients of zero that nobody cleared
 
+    @harmless
     def _steps(self, *_: Any) -> None:
         if self.idle:
             return
@@ -131,17 +134,20 @@ class SilentErrors:
     def _near(self) -> bool:
         return self.steps <= FIRST or self.steps % PERIOD < STRETCH
 
+    @harmless
     def _stepped(self, *_: Any) -> None:
         self._mine = True
         if not self.idle and (self.steps in DIGESTS or self.steps % DIGESTS[-1] == 0):
             self._leave_digest()
 
+    @harmless
     def _anyone(self, optimizer: Any, *_: Any) -> None:
         if optimizer is not self.optimizer and not self.idle and self._mine:
             self._mine = False
             _, turns = self._others.get(id(optimizer), (None, 0))
             self._others[id(optimizer)] = weakref.ref(optimizer), turns + 1
 
+    @harmless
     def _runs(self, module: nn.Module, args: Any, keywords: Any) -> None:
         if not self.idle and not torch.compiler.is_compiling():
             self.saw_call(module, (*args, *keywords.values()))

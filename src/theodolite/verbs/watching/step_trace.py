@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.io.batches import Batch
+from theodolite.verbs.watching.harmless_hooks import harmless
 
 BLOCK, BEFORE, FEWEST = 16, 32, 12
 """Steps that are read together, those before a jump that it is held against, and how many of them there must be."""
@@ -131,6 +132,7 @@ class StepTrace:
         if len(self._noted) < BLOCK:
             self._noted.append(value.detach())
 
+    @harmless
     @torch.no_grad()
     def _before(self, *_: Any) -> None:
         if self._idle:
@@ -141,6 +143,7 @@ class StepTrace:
             self._places, self._views = places, [_entries(p) for p in self._parameters.values()]
         self._now = torch.cat(self._views)
 
+    @harmless
     @torch.no_grad()
     def _after(self, *_: Any) -> None:
         if self._idle or self._now is None:  # attached during this very step, as by a closure that makes the loss

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import InputError
 from theodolite.measure.dynamics import AccumulatedNoise
+from theodolite.verbs.watching.harmless_hooks import harmless
 
 
 class LastStep:
@@ -39,10 +40,12 @@ class LastStep:
             handle.remove()
         self.release()
 
+    @harmless
     def _stepped(self, *_: Any) -> None:
         if self.near:  # only now: a closure may have made the gradient within the step
             self.pulled.update(name for name, p in self.model.named_parameters() if p.grad is not None)
 
+    @harmless
     @torch.no_grad()
     def _steps(self, *_: Any) -> None:
         if not self.near:

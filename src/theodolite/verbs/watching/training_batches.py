@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import tensors_in
 from theodolite.io.batches import TARGETS, Batch
+from theodolite.verbs.watching.harmless_hooks import harmless
 
 MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 """What is kept at most."""
@@ -77,6 +78,7 @@ class TrainingBatches:
         finally:
             self._idle = before
 
+    @harmless
     def _ran(self, module: nn.Module, args: tuple[Any, ...], keywords: Mapping[str, Any], output: Any) -> None:
         if self._idle or torch.compiler.is_compiling() or not module.training or not torch.is_grad_enabled():
             return
@@ -204,6 +206,7 @@ class TrainingBatches:
         members[0].register_hook(back)  # type: ignore[no-untyped-call]
         self._failed += 1
 
+    @harmless
     def _ask(self, batch: Batch, found: list[tuple[Path, Tensor]], answer: Any, arrived: Tensor) -> None:
         """The target is the one whose gradient arrived; else one whose gradient is a multiple of it, as of accumulated steps.
 
