@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching.accumulation import MicroBatches
 from theodolite.verbs.watching.alarms import LOG, Alarms, Listener
+from theodolite.verbs.watching.harmless_hooks import harmless
 from theodolite.verbs.watching.layers import stays
 from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
@@ -159,6 +160,10 @@ class Attachments:
 
         A step newly found too large has its remedy tried on small copies.
         """
+        return tuple(self.alarms.new_lines(watch.records[-1].step, self._findings(watch, origin) or ()))
+
+    @harmless
+    def _findings(self, watch: Watch, origin: Mapping[str, Tensor]) -> Sequence[Finding]:
         left_out: dict[str, tuple[str, ...]] = {}
         if self.optimizer is not None and self.events is not None and self.events.steps:
             pulled = set() if self.last is None else self.last.pulled
@@ -174,13 +179,14 @@ class Attachments:
         for place, finding in enumerate(found):
             if finding.name == "step-too-large" and finding.name not in self.alarms.standing:
                 found[place] = tried_step(watch, origin, finding)
-        return tuple(self.alarms.new_lines(watch.records[-1].step, found))
+        return found
 
     def silent_facts(self, watch: Watch) -> dict[str, tuple[str, ...]]:
         """Exact facts of the steps so far that no training should show."""
         seen = watch.data if isinstance(watch.data, list) else [] if self.batches is None else self.batches.kept
         lrs = [record.lr for record in watch.records if record.lr]
-        return self.errors.facts(seen, lrs, watch.data, watch.subject.data.first()) | self.trace.facts()
+        of_steps = self.errors.facts(seen, lrs, watch.data, watch.subject.data.first()) or {}
+        return of_steps | (self.trace.facts() or {})
 
     def publish(self, watch: Watch, record: Record) -> None:
         """The numbers to the writer, and the page anew."""

@@ -211,6 +211,7 @@ class SilentErrors:
             self._rounded.append((lost / total, kind))
         self._compared += seen
 
+    @harmless
     def facts(
         self, kept: Sequence[Any], lrs: Sequence[float], loader: Any = None, probe: Batch | None = None
     ) -> dict[str, tuple[str, ...]]:

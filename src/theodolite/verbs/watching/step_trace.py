@@ -238,12 +238,14 @@ class StepTrace:
             made, cause="batch", batch=row.batch, others=others, sure=None if row.batch is not None else False
         )
 
+    @harmless
     def settle(self, odd: Callable[[Spike], Spike]) -> None:
         """At a look: read what is there, and have batches looked at that seem to be odd."""
         self._read()
         self.spikes = [odd(s) if s.sure is None else s for s in self.spikes]
         self.spikes = [replace(s, batch=None, others=()) for s in self.spikes]
 
+    @harmless
     def facts(self) -> dict[str, tuple[str, ...]]:
         """The last jump in words, as `Run.silent` has them: cause, step, layer, losses, factor, learning rates, and how sure."""
         if not self.spikes:
