@@ -1,5 +1,7 @@
 """Does training fail because it starts at its full learning rate without a warm-up?"""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import nn
@@ -11,32 +13,24 @@ from theodolite import catalogue
 from theodolite.ailments.warm_up_missing import warming_up
 from theodolite.core.run import RunMoment
 
-WIDTH, STEPS = 32, 200
+WIDTH, DEPTH, GAIN, STEPS = 32, 9, 1.4, 200
 
 
-class Post(nn.Module):
-    """Residual blocks with the normalization behind them, the last of which a first large step can switch off."""
-
-    def __init__(self, depth):
-        super().__init__()
-        self.first, self.head = nn.Linear(FEATURES, WIDTH), nn.Linear(WIDTH, CLASSES)
-        self.blocks = nn.ModuleList(
-            nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.ReLU(), nn.Linear(4 * WIDTH, WIDTH)) for _ in range(depth)
-        )
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(depth))
-
-    def forward(self, x):
-        x = self.first(x)
-        for block, norm in zip(self.blocks, self.norms, strict=True):
-            x = norm(x + block(x))
-        return self.head(x)
+def steep_at_first():
+    """Drawn so large that its curvature is several times what the step allows, and falls while smaller steps are made."""
+    sizes = [FEATURES, *[WIDTH] * (DEPTH - 1), CLASSES]
+    layers = [nn.Linear(n, m) for n, m in pairwise(sizes)]
+    for layer in layers:
+        nn.init.normal_(layer.weight, 0.0, GAIN * (2 / layer.in_features) ** 0.5)
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(*[part for layer in layers for part in (layer, nn.ReLU())][:-1])
 
 
 def run(seed, *, lr, warm):
     torch.manual_seed(seed)
-    model = Post(12)
+    model = steep_at_first()
     x, y = clouds(seed, 1024, spread=0.8)
-    optimizer = torch.optim.Adam(model.parameters(), lr)
+    optimizer = torch.optim.SGD(model.parameters(), lr)
     origin = {name: value.detach().clone() for name, value in model.state_dict().items()}
     history = []
     for step in range(STEPS):
@@ -54,16 +48,16 @@ def run(seed, *, lr, warm):
     }  # fmt: skip
 
 
-SICK = (lambda seed: run(seed, lr=1e-2, warm=1),)
+SICK = (lambda seed: run(seed, lr=0.1, warm=1),)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_run_that_a_warm_up_saves_is_found(seed):
-    found = alarms("warm-up-missing", run(seed, lr=1e-2, warm=1))
+    found = alarms("warm-up-missing", run(seed, lr=0.1, warm=1))
     assert found and found[0].suggested == {"warm_up_steps": 19}
 
 
-@pytest.mark.parametrize("given", [{"lr": 1e-3, "warm": 1}, {"lr": 3e-3, "warm": 40}])
+@pytest.mark.parametrize("given", [{"lr": 1e-2, "warm": 1}, {"lr": 3e-2, "warm": 40}])
 def test_runs_that_learn_are_left_alone(given):
     assert not alarms("warm-up-missing", run(0, **given))
 

@@ -50,7 +50,7 @@ def test_its_survey_says_what_the_tensors_say(saved, tmp_path):
 def test_a_missing_part_is_named_and_the_rest_is_read(saved):
     for part in saved.glob("*.distcp"):
         part.unlink()
-    with pytest.raises(ValueError, match="^expected .*distcp beside the metadata"):
+    with pytest.raises(ValueError, match="^expected .*distcp next to the metadata"):
         checkpoint(saved)["model.a.weight"].read()
 
 
