@@ -94,7 +94,7 @@ def test_an_adapter_alone(saved):
     few = rows["directions that the adapter uses", "second"]
     assert few["status"] == "not random"
     assert few["measured"] < 1.1
-    assert "rank 1 would hold most of it" in few["meaning"]
+    assert "a rank of 1 would hold most of it" in few["meaning"]
 
 
 @pytest.mark.filterwarnings("ignore")

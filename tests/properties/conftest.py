@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import inspect
 import math
+import re
 import warnings
 from pathlib import Path
 
@@ -237,11 +238,17 @@ def _by_function():
     return module.by_function()
 
 
+def _spelled(annotation):
+    """As a source spells it, whether it was kept as a string or not: without the modules of its names."""
+    words = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", words.strip("'\""))
+
+
 def _values(function, name, annotation):
     """Sound values and edges of a function's parameter, or None where neither it nor its type is known here."""
     if name in _by_function().get(function.__name__, ()):
         return _by_function()[function.__name__][name]
-    words = str(annotation).strip("'\"")
+    words = _spelled(annotation)
     bare = words.removesuffix(" | None")
     if name in WORDS and bare not in ("Tensor", "Array"):
         return [WORDS[name]], ["no such word", 3]
@@ -348,7 +355,7 @@ def check(function):
         parameter = inspect.signature(function).parameters.get(edge)
         given_number = (
             parameter is not None
-            and str(parameter.annotation).removesuffix(" | None") in ("int", "float")
+            and _spelled(parameter.annotation).removesuffix(" | None") in ("int", "float")
             and isinstance(arguments[edge], int | float | np.number)
             and edge != "seed"  # torch knows what a seed is
             and function.__name__ not in OPTIMIZERS

@@ -77,7 +77,7 @@ def dimension_participation(x: Any, *, groups: int = 20) -> Estimate:
     >>> round(dimension_participation([[1.0, 1], [1, -1], [-1, 1], [-1, -1]], groups=2).value, 6)
     2.0
     """
-    at_least(1, groups=groups)
+    at_least(2, groups=groups)
     rows = distinct_rows(x)
     centered = rows.points - rows.points.mean(0)
     wide = centered.shape[1] > 2 * len(centered)

@@ -204,6 +204,8 @@ def laplacian_eigenmaps(affinities: Any, dimension: int = 2) -> Embedding:
     from scipy.linalg import eigh
 
     W = np.asarray(affinities, dtype=np.float64)
+    if W.ndim != 2 or W.shape[0] != W.shape[1]:
+        raise InputError(f"expected a square matrix of affinities, got shape {W.shape}; pass one number for each pair")
     degrees = W.sum(1)
     if not np.allclose(W, W.T) or (degrees <= 0).any():
         raise InputError(

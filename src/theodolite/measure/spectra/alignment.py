@@ -60,6 +60,11 @@ def feature_similarity(x: Tensor, y: Tensor, *, permutations: int = 99, seed: in
 
 def gram_similarity(gram: Tensor, other: Tensor, *, permutations: int = 99, seed: int = 0) -> Similarity:
     """The same of two Gram matrices as `gram_matrix` gives them."""
+    at_least(1, permutations=permutations)
+    if gram.shape != other.shape or gram.ndim != 2 or gram.shape[0] != gram.shape[1] or len(gram) < LEAST:
+        raise InputError(
+            f"expected two square matrices of {LEAST} samples or more, got shapes {tuple(gram.shape)} and {tuple(other.shape)}"
+        )
     scale = (_dependence(gram, gram) * _dependence(other, other)).clamp_min(0).sqrt()
     if not scale > 0:  # features that do not vary
         return Similarity(float("nan"), 0.0, float("nan"), float("nan"))

@@ -98,6 +98,8 @@ def classifier_capacity(widths: Sequence[int], *, classes: int, activation: Memo
     """
     each_at_least(1, widths=widths)
     at_least(1, classes=classes)
+    if len(widths) != 3:
+        raise InputError(f"expected the widths of three hidden layers, got {len(widths)}; pass three")
     first, second, third = _checked(widths, classes)
     unit = 4 if _pieces_of(activation) == 2 else 2
     return construction_capacity(first, second, activation=activation) if third >= unit * classes else 0

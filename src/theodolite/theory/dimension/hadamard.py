@@ -65,7 +65,7 @@ def next_power_of_two(number: int) -> int:
     262144
     """
     at_least(0, number=number)
-    return 1 << max(number - 1, 0).bit_length()
+    return 1 << max(int(number) - 1, 0).bit_length()
 
 
 class _Transform(torch.autograd.Function):

@@ -215,4 +215,6 @@ def one_hot_targets(labels: Tensor, *, classes: int | None = None) -> Tensor:
     labels = as_tensor(labels, floats=False)
     has_values(labels=labels)
     count = int(labels.max()) + 1 if classes is None else classes
+    if not 0 <= int(labels.min()) <= int(labels.max()) < count:
+        raise InputError(f"expected labels from 0 to {count - 1}, got {int(labels.min())} to {int(labels.max())}")
     return torch.nn.functional.one_hot(labels.long(), count).to(torch.float64) - 1 / count

@@ -66,7 +66,8 @@ def two_layer_exponent_bound(
     >>> two_layer_exponent_bound(1.0, 0.5, hidden_rank=20, weight_rank=20, rank=20)
     1.5
     """
-    at_least(1, hidden_rank=hidden_rank, weight_rank=weight_rank, rank=rank)
+    at_least(1, hidden_rank=hidden_rank, weight_rank=weight_rank)
+    at_least(2, rank=rank)
     return (hidden_exponent * math.log(hidden_rank) + weight_exponent * math.log(weight_rank)) / math.log(rank)
 
 
