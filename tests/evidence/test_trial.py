@@ -4,8 +4,10 @@ import copy
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy
 
+import theodolite as th
 from fixtures.judging import subject_of
 from fixtures.trained import batches_of, clouds, network, patient
 from theodolite.evidence.batches import training_and_held_out
@@ -119,3 +121,25 @@ def test_another_seed_is_another_order_of_the_same_batches():
     one, other = Trial(subject, AS_IT_IS), Trial(subject, AS_IT_IS, seed=1)
     assert one.advance(3).losses != other.advance(3).losses
     assert sorted(map(id, one._batches)) == sorted(map(id, other._batches))
+
+
+def test_one_batch_of_many_places_is_judged_by_its_places():
+    """A graph that is trained on whole has one sample: what its nodes say is as sure as many samples."""
+    torch.manual_seed(0)
+    centers = torch.randn(3, 6)
+    labels = torch.randint(0, 3, (2, 300))
+    nodes = centers[labels] + 0.5 * torch.randn(2, 300, 6)
+    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3))
+    optimizer = torch.optim.Adam(model.parameters(), lr=3.0)
+
+    def loss(answer, target):
+        return nn.functional.cross_entropy(answer.flatten(0, -2), target.flatten())
+
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss(model(nodes[:1]), labels[:1]).backward()
+        optimizer.step()
+    found = th.diagnose(
+        model, data=(nodes[:1], labels[:1]), loss=loss, optimizer=optimizer, validation=(nodes[1:], labels[1:])
+    )
+    assert found.findings[0].name == "step-too-large"

@@ -334,6 +334,8 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
         by_loss = min(1.0, (worse.loss - better.loss) / room) if learned else -math.inf
     by_accuracy, points, uncertain = math.nan, better.accuracy - worse.accuracy, 0.0
     apart, error = _paired(worse.shares, better.shares, better.weights, math.inf) if points == points else (0.0, 0.0)
+    if points == points and len(better.shares) == 1:  # one part, such as a whole graph: its places tell
+        apart, error = points, math.hypot(better.accuracy_error, worse.accuracy_error)
     if points == points and common < 1 and better.accuracy - common > SURE * better.accuracy_error:
         room = better.accuracy - common
         by_accuracy, uncertain = min(1.0, points / room), min(1.0, error / room)
@@ -362,6 +364,8 @@ def _is_below_constant(subject: Subject, score: Score) -> bool:
         return True
     if not losses:
         return loss_to_beat(subject) - score.loss > SURE * score.stderr
+    if len(score.losses) == 1 and score.accuracy == score.accuracy:
+        return score.accuracy - judged_majority(subject) > SURE * score.accuracy_error
     mean, error = _paired(score.losses, losses, score.weights, math.inf)
     return mean > SURE * error if len(losses) == len(score.losses) > 1 else constant - score.loss > SURE * score.stderr
 

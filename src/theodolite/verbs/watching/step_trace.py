@@ -24,7 +24,8 @@ BLOCK, BEFORE, FEWEST = 16, 32, 12
 MATRICES, ENTRIES, LARGEST = 16, 16, 1 << 22
 """Matrices that are looked at, entries of each, and bytes of a batch that is held."""
 TIMES, BACK = 3.0, 0.3
-"""A jump: as far above the middle as so many times the highest before, and this share of the way back to the first losses."""
+"""A jump: as far above the middle as so many times the highest before, and this share of the way back to the first losses, or of
+the loss itself where that is more."""
 MILD = (2.0, 0.1)
 """The same where weights were changed or a step was long: that is odd by itself."""
 LONG, LONGEST = 8.0, 3.0
@@ -207,8 +208,8 @@ class StepTrace:
         start = statistics.mean(self._first)
         if not math.isfinite(loss):
             return True
-        least = max(far[0] * (highest - middle), far[1] * max(0.0, start - middle), 1e-6 * abs(middle))
-        return loss - middle > least
+        # a run that has learned nothing has nothing to lose but its loss itself
+        return loss - middle > max(far[0] * (highest - middle), far[1] * max(start - middle, abs(middle)))
 
     def _cause(self, row: StepRow, past: list[StepRow]) -> Spike:
         usual = statistics.median(r.loss for r in past)
