@@ -248,7 +248,7 @@ def test_a_large_model_is_read_in_parts_with_few_products():
     assert not last.notes
     drift = next(reading for _, reading in last.readings if reading.quantity.startswith("drift of the tangent kernel"))
     assert "random projections" in drift.where and 0 < drift.measured < 1 and drift.stderr > 0
-    travel = next(reading for _, reading in last.readings if reading.quantity.startswith("distance"))
+    travel = next(reading for _, reading in last.readings if reading.quantity.startswith("relative distance"))
     start = torch.cat([v.flatten() for v in watch._carried.origin.values()])
     now = torch.cat([p.detach().flatten() for p in model.parameters()])
     assert (

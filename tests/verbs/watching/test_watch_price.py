@@ -94,7 +94,7 @@ def test_every_look_reads_the_loss_the_way_and_held_out_data(monkeypatch):
         assert {"loss", "step_loss", "validation_loss", "travel of 0.weight"} <= set(record.facts)
         assert "gradient" not in record.facts and record.value(LAST_STEP) is None
         assert left_out(record) == ("last-step",)
-        assert "allowed are 1 in the mean" in record.notes[-1]
+        assert "1 on average are allowed" in record.notes[-1]
 
 
 def test_a_standard_look_leaves_out_curvature_first_and_the_gradient_where_that_is_dear(monkeypatch):
