@@ -43,7 +43,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     drop = max((m.p for m in _dropouts(subject.model)), default=0.0)
     if drop <= max(DROPOUTS) or not was_trained(subject) or not is_finite(subject):
         return
-    if present_skill(subject) > LITTLE:
+    if present_skill(subject) > LITTLE or len(batches(subject)[0]) < 2:  # one sample differs from no other
         return
     noise, signal = _noise_and_signal(subject)
     if not noise > DROWNED * signal:
