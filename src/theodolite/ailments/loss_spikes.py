@@ -1,9 +1,10 @@
 r"""Does the loss jump, and is it a batch, a step or a change of the weights that made it?
 
-A jump is a loss three times as far above the middle of the last steps as any of them was, and three tenths of the way back to the
-first losses. Its cause is what is odd at that step and at none before: weights that are others than the last step left them; an
-update eight times the usual, in the five steps before; else the batch, where most of its samples have a higher loss than other
-batches have, now too. Nothing is said of a jump that none of the three explains.
+A jump is a loss far above those of the steps before it: three times as far above their median as any of them was, and at least
+three tenths of the way back to where training started (or three tenths of the loss itself, if little was learned). The cause is
+what happened at that step and at none before: weights that changed between two steps; an update eight times as long as usual in
+the five steps before; otherwise the batch, if most of its samples still have a higher loss than other batches do. If none of the
+three explains the jump, nothing is said.
 """
 
 from __future__ import annotations
