@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, times
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 
@@ -26,13 +26,13 @@ def while_training(run: Run) -> Iterator[Finding]:
     words = run.silent.get("loss spikes", ())
     if not words:
         return
-    cause, step, layer, usual, peak, times, lr, usual_lr, sure, now, held = words
+    cause, step, layer, usual, peak, factor, lr, usual_lr, sure, now, held = words
     jumped = f"The loss jumped from {usual} to {peak} at step {step}"
     if cause == "weights":
-        says = f"{jumped}: between two steps {layer or 'most layers'} changed by {float(times):.0%} of its length."
+        says = f"{jumped}: between two steps {layer or 'most layers'} changed by {float(factor):.0%} of its length."
         remedy = f"find what writes to {layer or 'the weights'} outside optimizer.step(): a reset, a scaling or a loaded state"
     elif cause == "step":
-        says = f"{jumped}: the step there was {times} times as long as usual, most of all in {layer}."
+        says = f"{jumped}: the step there was {times(float(factor))} times as long as usual, most of all in {layer}."
         remedy = f"keep lr at {usual_lr}: it was {lr} in that step"
         if lr == usual_lr:
             remedy = f"torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) before each step; lr was {lr} as before"
@@ -54,8 +54,8 @@ def _edge(run: Run, step: int) -> str:
     seen = [m for m in run.moments if m.step <= step and m.facts.get("edge", 0.0) > 0 and "sharpness" in m.facts]
     if not seen or not seen[-1].facts["sharpness"] > seen[-1].facts["edge"]:
         return ""
-    times = seen[-1].facts["sharpness"] / seen[-1].facts["edge"]
-    return f" The sharpness was {times:.2g} times the limit of the learning rate at step {seen[-1].step}."
+    ratio = seen[-1].facts["sharpness"] / seen[-1].facts["edge"]
+    return f" The sharpness was {times(ratio)} times the limit of the learning rate at step {seen[-1].step}."
 
 
 ailment = Ailment(question="Does the loss jump, and why?", needs={"run"}, judge=judge, while_training=while_training)
