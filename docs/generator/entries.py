@@ -165,7 +165,7 @@ def errata_page() -> Page:
             parts.append(
                 f'<article><h3><a href="laws/{name}.html">{name}</a></h3><p><b>In print:</b> {prose(law.erratum or "")}</p>'
                 f"<p><b>What holds:</b> {prose(law.claim)}</p>"
-                f'<div class="th-drawn">{formula(law.formula, display=True)}</div></article>'
+                f'<div class="th-drawn" tabindex="0">{formula(law.formula, display=True)}</div></article>'
             )
     return Page(
         "errata.html", "Errata", "".join(parts), f"{count} statements of the literature that laws refute", "page"
