@@ -4,18 +4,20 @@
     python benchmarks/mutants.py --laws-only         only what the laws say (seconds a mutant)
     python benchmarks/mutants.py --survivors         only what the tests say of those that no law noticed
     python benchmarks/mutants.py --jobs 16           shared out among processes
+    python benchmarks/mutants.py --stop 400          no mutant is begun after 400 s; the next call goes on from there
     python benchmarks/mutants.py --show              only the report of what is known
 
 A mutant is a constant changed by a tenth, a term left out, a sign turned or an exponent raised by one; ``mutation/sites.py``
 says what is not changed, and why. It is tried in a copy of the package, on the tests that reach the changed module and on the
 laws that run the changed statement, until the first notices. Where a law's measurement does not run it, the stored estimates
-stand and only the prediction is worked out again: seconds a mutant. Lines of ``benchmarks/results/mutants.jsonl`` are trusted
-while the files that they rest on are unchanged. ``mutants.md`` says why nothing notices some.
+stand and only the prediction is worked out again: seconds a mutant. Lines of ``mutants.jsonl`` in ``--results``
+are trusted while the files that they rest on are unchanged. ``mutants.md`` says why nothing notices some.
 """
 
 import argparse
 import contextlib
 import json
+import math
 import os
 import signal
 import sys
@@ -34,9 +36,9 @@ RESULTS = Path(__file__).resolve().parent / "results"
 COUNT = 200
 
 
-def known(trials, mutants):
+def known(trials, mutants, file):
     """Killed while the killer is as it was, or alive while all that was tried is."""
-    file, found, by_key = RESULTS / "mutants.jsonl", {}, {mutant.key: mutant for mutant in mutants}
+    found, by_key = {}, {mutant.key: mutant for mutant in mutants}
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         record = json.loads(line)
         if record["key"] not in by_key:
@@ -50,7 +52,7 @@ def known(trials, mutants):
     return found
 
 
-def tried(trials, mutant, part, limit):
+def tried(trials, mutant, part, limit, results):
     start = time.monotonic()
     killer, file = trials.killer(part, mutant, limit)
     files = [trials.folder / file] if file else trials.files(part, mutant)
@@ -65,35 +67,42 @@ def tried(trials, mutant, part, limit):
         "reached": bool(part == "tests" or trials.relevant_laws(mutant)),
         "seconds": round(time.monotonic() - start, 1),
     }
-    with (RESULTS / "mutants.jsonl").open("ab", buffering=0) as out:  # one write a line: several processes add to it
+    with results.open("ab", buffering=0) as out:  # one write a line: several processes add to it
         out.write((json.dumps(record, ensure_ascii=False) + "\n").encode())
     return record
 
 
-def try_all(trials, part, numbered, limit):
+def try_all(trials, part, numbered, arguments):
     """Each of these mutants on the tests or on the laws, one after the other."""
     for number, mutant in numbered:
-        record = tried(trials, mutant, part, limit)
+        if time.monotonic() > arguments.stop:
+            return
+        record = tried(trials, mutant, part, arguments.limit, arguments.results / "mutants.jsonl")
         verdict = record["killer"] or "ALIVE"
         print(f"{number} {part} {record['seconds']} s {mutant}: {verdict}", file=sys.stderr, flush=True)
 
 
-def try_all_shared(trials, part, numbered, limit, jobs):
-    """The same, shared out among processes that have a copy of the package each."""
+def try_all_shared(trials, part, numbered, arguments):
+    """The same, shared out among processes that have a copy of the package each; whoever is free takes the next."""
+    taken, queue = os.pipe()  # a place is two bytes, which one process reads; all of them wait in the pipe
+    os.write(queue, b"".join(place.to_bytes(2) for place in range(len(numbered))))
+    os.close(queue)
     children = []
-    for place in range(jobs):
+    for _ in range(min(arguments.jobs, len(numbered))):
         child = os.fork()
         if not child:
             own, code = None, 1
             try:
                 own = Trials(trials.footprints)
-                try_all(own, part, numbered[place::jobs], limit)
+                places = iter(lambda: os.read(taken, 2), b"")
+                try_all(own, part, (numbered[int.from_bytes(place)] for place in places), arguments)
                 code = 0
             finally:
                 if own:
                     own.close()
                 os._exit(code)
         children.append(child)
+    os.close(taken)
     try:
         for child in children:
             os.waitpid(child, 0)
@@ -156,21 +165,24 @@ def main():
     )
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants of the whole package whose line holds this")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
+    parser.add_argument("--stop", type=float, default=math.inf, metavar="SECONDS", help="begin nothing after so long")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER")
     parser.add_argument("--show", action="store_true", help="run nothing")
     arguments = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
+    arguments.stop += time.monotonic()
+    arguments.results.mkdir(exist_ok=True)
     without = {"laws": arguments.tests_only or arguments.survivors, "tests": arguments.laws_only}
     parts = [part for part in without if not without[part]]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copy is removed and the child ended
     preload()
     names = [] if arguments.only and "laws" not in parts else catalogue.law_names()
-    trials = Trials(footprints(RESULTS / "footprints.jsonl", names, jobs=arguments.jobs))
+    trials = Trials(footprints(arguments.results / "footprints.jsonl", names, jobs=arguments.jobs))
     if arguments.only:
         mutants = [m for m in sample(trials.root, 10**6) if arguments.only in str(m)]
     else:
         mutants = sample(trials.root, COUNT, arguments.seed)[arguments.first : arguments.last]
     try:
-        found = known(trials, mutants)
+        found = known(trials, mutants, arguments.results / "mutants.jsonl")
         if not arguments.show:
             for part in parts:
                 spared = {key for key, name in found if arguments.survivors and name == "laws"}
@@ -180,11 +192,8 @@ def main():
                     for number, mutant in enumerate(mutants, start=arguments.first)
                     if (mutant.key, part) not in found and mutant.key not in spared
                 ]
-                if arguments.jobs > 1:
-                    try_all_shared(trials, part, numbered, arguments.limit, arguments.jobs)
-                else:
-                    try_all(trials, part, numbered, arguments.limit)
-                found = known(trials, mutants)
+                (try_all_shared if arguments.jobs > 1 else try_all)(trials, part, numbered, arguments)
+                found = known(trials, mutants, arguments.results / "mutants.jsonl")
         report(mutants, found)
     finally:
         trials.close()

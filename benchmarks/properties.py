@@ -391,6 +391,11 @@ def rows_word(function, arguments, names, count):
 
 
 REASONS = {
+    ("correlations", "NaN"): "those of the first two inputs; the last is spoilt",
+    ("recurrent_saturation", "NaN"): "the last output is fed to no gate",
+    ("random_entries", "NaN"): "takes the type alone",
+    ("ridge_directions", "NaN"): "takes the type alone",
+    ("tsne_loss", "NaN"): "a point's affinity with itself is not counted",
     ("structure", "NaN"): "says by NaN that a fit found nothing",
     ("ntk_plan", "NaN"): "a plan, of shapes alone",
     ("output_curvatures", "NaN"): "those of the squared error are constant",
@@ -444,7 +449,7 @@ def table_of(topics):
             arguments = {}
             for name, parameter in inspect.signature(function).parameters.items():
                 if parameter.default is parameter.empty and parameter.kind not in (2, 4):
-                    arguments[name] = known._values(function, name, parameter.annotation)[0][0]
+                    arguments[name] = known._values(function, name)[0][0]
             arguments |= better.get(function.__name__, {})
             name = f"{function.__module__.split('.')[1]}.{topic}.{function.__name__}"
             rows[name] = properties(function, arguments)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import functools
+import hashlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +26,7 @@ class Sources:
         self.root = root
         self._direct: dict[Path, frozenset[Path]] = {}
         self._homes: dict[Path, dict[str, str]] = {}
+        self._digests: dict[Path, bytes] = {}
 
     def reached(self, start: Path) -> frozenset[Path]:
         """A file (of the package, or one that uses it, such as a test) and all that importing and running it may read."""
@@ -35,6 +38,15 @@ class Sources:
             found |= new
             waiting += new
         return frozenset(found)
+
+    def digest(self, start: Path) -> str:
+        """Changes when any of the files that ``start`` reaches does, is moved, or is no longer reached."""
+        whole = hashlib.sha256()
+        for path in sorted(self.reached(start)):
+            if path not in self._digests:
+                self._digests[path] = hashlib.sha256(path.read_bytes()).digest()
+            whole.update(os.path.relpath(path, self.root).encode() + b"\0" + self._digests[path])
+        return whole.hexdigest()
 
     def _reads(self, path: Path) -> frozenset[Path]:
         if path not in self._direct:

@@ -68,7 +68,7 @@ def sample(root: Path, count: int, seed: int = 0) -> list[Mutant]:
     """
     salt = f"{seed} " if seed else ""
     modules = sorted(root.glob("theory/**/*.py"), key=lambda path: _digest(salt + str(path.relative_to(root))))
-    own = [mutants(path, root) for path in modules if "gpu" not in path.name]
+    own = [mutants(path, root) for path in modules if "_gpu" not in str(path.relative_to(root))]  # needs a device
     turns = itertools.zip_longest(
         *(sorted(found, key=lambda mutant: _digest(salt + mutant.key) if salt else mutant.key) for found in own)
     )
@@ -127,7 +127,7 @@ def _expressions(node, parent):
         return
     if _assigned(node) == {"step"}:
         return
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+    if _whole_division(node) or (isinstance(node, ast.UnaryOp) and _whole_division(node.operand)):  # downwards, upwards
         return
     if isinstance(node, ast.expr):
         yield node, parent
@@ -140,6 +140,10 @@ def _expressions(node, parent):
             for child in children:
                 if isinstance(child, ast.AST):
                     yield from _expressions(child, node)
+
+
+def _whole_division(node):
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
 
 
 def _unchanged(node):
@@ -198,11 +202,16 @@ def _of_node(node, parent):
 
 def _words(node):
     """Sums of texts and lists are no arithmetic."""
+    return any(_worded(side) for side in (node.left, node.right))
+
+
+def _worded(node):
+    if isinstance(node, ast.IfExp):
+        return _worded(node.body)
+    if isinstance(node, ast.BinOp):
+        return _words(node)
     kinds = ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp
-    return any(
-        isinstance(side, kinds) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
-        for side in (node.left, node.right)
-    )
+    return isinstance(node, kinds) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _counted(node):

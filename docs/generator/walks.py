@@ -96,7 +96,8 @@ def walk_pages(outcomes: Mapping[str, str]) -> list[Page]:
         "<table><thead><tr><th>document</th><th>parts</th><th>with a law</th><th>with something else that runs</th>"
         f"<th>with nothing</th></tr></thead><tbody>{rows}</tbody></table>"
     )
-    body += f"<h2>With nothing that runs</h2><ul>{_without()}</ul>"
+    left = _without()
+    body += f"<h2>With nothing that runs</h2><ul>{left}</ul>" if left else ""
     further = "".join(f'<li><a href="../laws/{name}.html">{name}</a>: {why}</li>' for name, why in beyond().items())
     body += f"<h2>Laws beyond them</h2><ul>{further}</ul>" if further else ""
     summary = "Every statement of the five documents beside what it runs as"

@@ -77,6 +77,7 @@ def by_function():
     shifts = [torch.randn(3, 4, dtype=torch.float64), torch.zeros(3, 1, dtype=torch.float64)]
     found = {
         "readout": {"run": run, "x": ([x], [x * 0])},
+        "log_loss_times_time": {"weight": ([np.ones(5)], [np.zeros(5), np.full(5, math.nan), np.ones(3)])},
         "layer_collapse": {
             "run": ran,
             "batches": ([lambda: pairs[0]], [list, lambda: odd_pairs[1], lambda: odd_pairs[2]]),

@@ -7,12 +7,13 @@ begins "expected". A number outside of its domain is always refused so; what has
 and torch, which say it well. A needed number that is NaN never becomes a number.
 """
 
+import ast
 import dataclasses
 import functools
 import importlib.util
 import inspect
 import math
-import re
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -238,18 +239,19 @@ def _by_function():
     return module.by_function()
 
 
-def _spelled(annotation):
-    """As a source spells it, whether it was kept as a string or not: without the modules of its names."""
-    words = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", words.strip("'\""))
+@functools.cache
+def _spelled(function):
+    """The annotations of a function's parameters as its source spells them: aliases keep their names there."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0].args
+    every = [*tree.posonlyargs, *tree.args, *tree.kwonlyargs]
+    return {one.arg: ast.unparse(one.annotation) for one in every if one.annotation}
 
 
-def _values(function, name, annotation):
+def _values(function, name):
     """Sound values and edges of a function's parameter, or None where neither it nor its type is known here."""
     if name in _by_function().get(function.__name__, ()):
         return _by_function()[function.__name__][name]
-    words = _spelled(annotation)
-    bare = words.removesuffix(" | None")
+    bare = _spelled(function).get(name, "").removesuffix(" | None")
     if name in WORDS and bare not in ("Tensor", "Array"):
         return [WORDS[name]], ["no such word", 3]
     if bare == "float":
@@ -278,11 +280,7 @@ def functions_of(topic):
                 wanted = inspect.signature(function).parameters.values()
                 if any(p.kind is p.VAR_POSITIONAL for p in wanted):  # handed on to a model, which refuses by itself
                     continue
-                if all(
-                    p.default is not p.empty or _values(function, p.name, p.annotation)
-                    for p in wanted
-                    if p.kind not in (2, 4)
-                ):
+                if all(p.default is not p.empty or _values(function, p.name) for p in wanted if p.kind not in (2, 4)):
                     able.append(function)
     return found, able
 
@@ -300,7 +298,7 @@ def calls(draw, function):
     """Keyword arguments of which at most one is an edge, and its name."""
     chosen, edges = {}, {}
     for name, parameter in inspect.signature(function).parameters.items():
-        values = _values(function, name, parameter.annotation)
+        values = _values(function, name)
         if values is None or parameter.kind in (2, 4):
             continue
         if parameter.default is parameter.empty:
@@ -355,7 +353,7 @@ def check(function):
         parameter = inspect.signature(function).parameters.get(edge)
         given_number = (
             parameter is not None
-            and _spelled(parameter.annotation).removesuffix(" | None") in ("int", "float")
+            and _spelled(function)[edge].removesuffix(" | None") in ("int", "float")
             and isinstance(arguments[edge], int | float | np.number)
             and edge != "seed"  # torch knows what a seed is
             and function.__name__ not in OPTIMIZERS

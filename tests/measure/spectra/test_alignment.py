@@ -49,8 +49,10 @@ def test_what_is_shared_is_beyond_chance():
 
 
 def test_features_that_cannot_be_compared_are_refused_or_said():
-    with pytest.raises(ValueError, match="got 10 and 11"):
+    with pytest.raises(ValueError, match=r"got shapes \(10, 2\) and \(11, 2\)"):
         feature_similarity(drawn(10, 2), drawn(11, 2))
+    with pytest.raises(ValueError, match="a row a sample"):
+        feature_similarity(drawn(10, 2), drawn(10, 2)[:, 0])
     still = feature_similarity(torch.ones(20, 3), drawn(20, 3))
     assert still.value != still.value
     assert gram_matrix(drawn(5, 2)).diagonal().abs().sum() == 0

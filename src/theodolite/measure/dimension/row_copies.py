@@ -62,7 +62,7 @@ def near_copies(x: Any, *, largest: int = 4) -> NearCopies | None:
     at_least(1, largest=largest)
     graph = x if isinstance(x, Neighbors) else _graph(x, 128)
     curve = gride_curve(graph)
-    within = curve[: max(1, largest.bit_length())]
+    within = curve[: max(1, int(largest).bit_length())]
     if len(curve) < 2:
         return None
     place = min(range(len(within)), key=lambda i: within[i].value)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, at_least, real_values
+from theodolite.core.checks import InputError, at_least, finite_values, real_values
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.curvature import point_of
@@ -146,6 +146,7 @@ def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
     0.36
     """
     real_values(gradient=gradient, vectors=vectors)
+    finite_values(gradient=gradient, vectors=vectors)
     rows, g = vectors.double(), gradient.double()
     if rows.ndim != 2 or g.ndim != 1 or rows.shape[1] != len(g):
         raise InputError(f"expected a vector (P,) and vectors (k, P), got {tuple(g.shape)} and {tuple(rows.shape)}")

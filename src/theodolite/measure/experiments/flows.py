@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least, not_negative, real_values, within
+from theodolite.core.checks import InputError, at_least, finite, finite_values, not_negative, real_values, within
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _Slope = Callable[[Array], Array]
@@ -85,6 +85,8 @@ def separating_flow(
     50.0
     """
     real_values(signed_x=signed_x)
+    finite(log_time=log_time, first_log_time=first_log_time)
+    finite_values(signed_x=signed_x, start=start)
     from scipy.integrate import solve_ivp
 
     z = np.asarray(signed_x, dtype=float)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, finite_values
 
 Maker = Callable[[torch.nn.Parameter, Tensor], torch.optim.Optimizer]
 """An optimizer of step 1 for points (k, d), made so that its gain in row k is that number times the inverse preconditioner."""
@@ -26,6 +26,7 @@ def largest_stable_gain(
     2.0
     """
     low, high = bracket
+    finite_values(hessian=hessian, start=start)
     if steps < 4:
         raise InputError(
             f"expected at least 4 steps, of which the last two quarters are compared, got {steps}; 400 are usual"

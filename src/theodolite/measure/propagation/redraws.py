@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, at_least
+from theodolite.core.checks import InputError, at_least, finite_values
 from theodolite.core.state import untouched
 from theodolite.measure.functional import first_tensor, plain_attention
 
@@ -66,6 +66,7 @@ def log_spread(squares: Tensor) -> tuple[float, float]:
     """
     if squares.ndim != 2:
         raise InputError(f"expected squares of gradients as (draws, columns), got shape {tuple(squares.shape)}")
+    finite_values(squares=squares)
     alive = squares[(squares > 0).all(1)]
     if len(alive) < 8:
         raise InputError(

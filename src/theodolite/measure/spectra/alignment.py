@@ -51,9 +51,10 @@ def feature_similarity(x: Tensor, y: Tensor, *, permutations: int = 99, seed: in
     """
     finite_values(x=x, y=y)
     at_least(1, permutations=permutations)
-    if len(x) != len(y) or len(x) < LEAST:
+    if min(x.ndim, y.ndim) < 2 or len(x) != len(y) or len(x) < LEAST:
         raise InputError(
-            f"expected features of the same {LEAST} samples or more, got {len(x)} and {len(y)}; pass one batch to both"
+            f"expected features of the same {LEAST} samples or more, a row a sample, got shapes {tuple(x.shape)} and "
+            f"{tuple(y.shape)}; pass one batch to both"
         )
     return gram_similarity(gram_matrix(x), gram_matrix(y), permutations=permutations, seed=seed)
 

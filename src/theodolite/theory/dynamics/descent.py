@@ -46,6 +46,7 @@ def noise_floor(curvature: float, *, lr: float, noise_variance: float) -> float:
     0.25
     """
     not_negative(lr=lr, noise_variance=noise_variance)
+    finite(curvature=curvature)
     if not 0 < lr * curvature < 2:
         return math.inf
     return lr * noise_variance / (curvature * (2 - lr * curvature))

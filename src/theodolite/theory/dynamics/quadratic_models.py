@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
 
-from theodolite.core.checks import InputError, not_negative, real_values, within
+from theodolite.core.checks import InputError, finite_values, not_negative, real_values, within
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -55,6 +55,7 @@ def linear_flow_limit(features: Array, targets: Array, start: Array) -> Array:
     array([3., 7.])
     """
     real_values(start=start)
+    finite_values(features=features, targets=targets, start=start)  # a decomposition of infinities does not end
     return np.asarray(start - np.linalg.pinv(features.T) @ (features.T @ start - targets))
 
 

@@ -2,7 +2,7 @@ r"""What entries of a weight tensor look like when nothing was learned and nothi
 
 import math
 
-from theodolite.core.checks import InputError, at_least, positive
+from theodolite.core.checks import InputError, at_least, positive, within
 
 
 def gap_probability(ratio: float, *, rank: int, exponent: float) -> float:
@@ -75,4 +75,5 @@ def kolmogorov_distance(entries: int, *, chance: float = 1e-3) -> float:
     """
     at_least(1, entries=entries)
     positive(chance=chance)
+    within(0, 1, chance=chance)
     return math.sqrt(math.log(2 / chance) / (2 * entries))
