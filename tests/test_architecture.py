@@ -23,6 +23,10 @@ def test_the_command_line_and_the_package_start_without_anything_heavy():
     assert not heavy & imported_after("import theodolite, theodolite.cli, theodolite.catalogue")
 
 
+def test_a_law_is_explained_without_torch():
+    assert "torch" not in imported_after("from theodolite.cli import main; main(['explain', 'marchenko-pastur'])")
+
+
 OPTIONAL = (
     "pandas",
     "ray",

@@ -192,6 +192,18 @@ def test_a_question_read_from_the_file_is_the_instrument_s(name):
         assert getattr(asked, fact) == getattr(loaded, fact)
 
 
+def test_what_is_stated_without_torch_is_what_is_run():
+    for name in (*LAWS, *INSTRUMENTS):
+        stated, made = catalogue.stated(name), getattr(catalogue, catalogue.entry(name).kind)(name)
+        for fact, value in vars(made).items():
+            if not callable(value):
+                assert getattr(stated, fact) == value, (name, fact)
+                continue
+            words, whole = getattr(stated, fact), value
+            assert inspect.getdoc(words) == inspect.getdoc(whole), (name, fact)
+            assert list(inspect.signature(words).parameters) == list(inspect.signature(whole).parameters), (name, fact)
+
+
 @pytest.mark.parametrize("name", catalogue.ailment_names())
 def test_what_is_read_from_the_file_of_an_ailment_is_its_own(name):
     read, made = catalogue.ailment_facts(name), catalogue.ailment(name)

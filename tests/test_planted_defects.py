@@ -93,7 +93,7 @@ COMMANDS = {
     "design": ("theodolite.verbs.designing.options.columns_of", ["design", "--depth", "3", "--width", "16"]),
     "criticality": (f"{THEORY}.propagation.critical_points._criticality", ["design", "--activation", "tanh"]),
     "check": ("theodolite.core.law.pooled_estimate", ["check", "marchenko-pastur"]),
-    "explain": ("theodolite.core.law.Law.check", ["explain", "marchenko-pastur"]),
+    "explain": ("theodolite.report.text.source_entries", ["explain", "marchenko-pastur"]),
     "survey": ("theodolite.verbs.surveying._results", ["survey", "--json"]),
     "dimension": ("theodolite.verbs.dimensions.panel._single", ["dimension", "digits", "--method", "twonn"]),
 }

@@ -8,6 +8,7 @@ import functools
 import importlib
 import inspect
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -129,6 +130,35 @@ def ailment_facts(name: str) -> Mapping[str, Any]:
     if "\nailment = silent_error(" in text:  # it needs a run and is seen live unless it says otherwise
         return {"needs": frozenset({"run"}), "live": True, **facts}
     return {**facts, "live": "while_training=" in text}
+
+
+def stated(name: str) -> Law | Instrument:
+    """The law or instrument of that name with the words of its file; nothing heavy is imported, so it cannot be run.
+
+    The file is executed without what it imports of torch and of ours, so its functions have their words and their arguments
+    only. Where the file needs such an import at once, it is imported whole.
+    """
+    found = entry(name)
+    tree = ast.parse(found.path.read_text(encoding="utf-8"))
+    tree.body = [node for node in tree.body if not _heavy(node)]
+    names: dict[str, Any] = {"__name__": __name__}  # dataclasses look their module up
+    flags = annotations.compiler_flag  # the types of arguments are not looked up
+    try:
+        exec(compile(tree, str(found.path), "exec", flags, dont_inherit=True), names)
+    except NameError:
+        return law(name) if found.kind == "law" else instrument(name)
+    known = {"name": found.name, "topic": found.topic} if found.kind == "law" else {"name": found.name}
+    made: Law | Instrument = replace(names[found.kind], **known)
+    return made
+
+
+def _heavy(node: ast.stmt) -> bool:
+    """Whether it imports anything but Python's own modules, numpy and the nouns."""
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return False
+    modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+    light = {*sys.stdlib_module_names, "numpy"}
+    return not all(m.partition(".")[0] in light or m.startswith("theodolite.core.") for m in modules)
 
 
 def law_names(chosen: Iterable[str] = ()) -> tuple[str, ...]:

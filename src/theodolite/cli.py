@@ -223,12 +223,12 @@ def _explain(options: argparse.Namespace) -> int:
     from theodolite import catalogue
 
     entry = catalogue.entry(options.name)
-    if entry.kind == "ailment" and not options.json:  # its file says it all, and to import that takes a second
+    if entry.kind == "ailment" and not options.json:
         from theodolite.report.text import ailment_explanation
 
         _show(ailment_explanation(entry.name, catalogue.ailment_facts(entry.name), entry.docstring))
         return DONE
-    subject = getattr(catalogue, entry.kind)(entry.name)
+    subject = catalogue.ailment(entry.name) if entry.kind == "ailment" else catalogue.stated(entry.name)
     if options.json:
         from theodolite.io.files import json_ready
 
@@ -246,8 +246,7 @@ def _explain(options: argparse.Namespace) -> int:
         return DONE
     from theodolite.report.text import explanation
 
-    verdict = subject.check() if entry.kind == "law" else None
-    _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring, verdict=verdict))
+    _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring))
     return DONE
 
 

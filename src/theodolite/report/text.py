@@ -18,7 +18,6 @@ from theodolite.report.words import (
     expectation,
     number,
     printable,
-    resolution_words,
     source_entries,
     status_counts,
 )
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from theodolite.core.ailment import Ailment
     from theodolite.core.instrument import Instrument
-    from theodolite.core.law import Law, Verdict
+    from theodolite.core.law import Law
     from theodolite.core.question import Answer, Skipped
     from theodolite.core.reading import Estimate, Reading
 
@@ -82,12 +81,8 @@ def explanation(
     *,
     references: Mapping[str, str] | None = None,
     documentation: str | None = None,
-    verdict: Verdict | None = None,
 ) -> RenderableType:
-    """A law, an instrument or an ailment in full. The documentation defaults to the docstring of its file.
-
-    With its ``verdict`` a law also says how finely it can tell.
-    """
+    """A law, an instrument or an ailment in full. The documentation defaults to the docstring of its file."""
     from theodolite.core.ailment import Ailment
     from theodolite.core.law import Law
 
@@ -98,7 +93,6 @@ def explanation(
     if isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim
         rows = _law_rows(subject, references or {})
-        rows += [("resolution", resolution_words(verdict))] if verdict else []
         home = subject.predict.__module__
     else:
         kind, asked, home = "instrument", subject.question, subject.read.__module__
