@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from theodolite.construct.propagation import network
 from theodolite.core.statistics import mean_estimate
 from theodolite.measure.experiments import Ensemble, conditional_gradients, drawn_gradients
+from theodolite.measure.kernels import empirical_ntk
+from theodolite.theory import Mlp
 from theodolite.theory.propagation import (
     gradient_second_moment,
     jacobian_fourth_moment,
@@ -61,7 +64,7 @@ def test_gradients_without_matrices_have_the_law_of_those_with(activation, bias)
     ensemble = Ensemble(activation=activation, widths=(10, 8), weight_variance=2.0, bias_variance=bias)
     x = torch.linspace(-1, 1.5, 5, dtype=torch.float64)
     generator = torch.Generator().manual_seed(0)
-    cheap = conditional_gradients(ensemble, x, nets=30_000, generator=generator)
+    cheap = conditional_gradients(ensemble, x[None], nets=30_000, generator=generator)[0][:, 0]
     dear = drawn_gradients(ensemble, x[None], nets=30_000, generator=generator)[0][:, 0]
     pairs = [(g[:, 0] * g[:, 4], g[:, 2].square(), (g.square().sum(1) + 1e-3).log(), g @ x) for g in (cheap, dear)]
     for one, other in zip(*pairs, strict=True):
@@ -69,10 +72,26 @@ def test_gradients_without_matrices_have_the_law_of_those_with(activation, bias)
         assert abs(a.value - b.value) < 4 * math.hypot(a.stderr, b.stderr)
 
 
+@pytest.mark.parametrize(("activation", "points", "width"), [("relu", 8, 5), ("gelu", 3, 12)])
+def test_tangent_kernels_without_matrices_have_the_law_of_those_with(activation, points, width):
+    spec, generator = Mlp(3, activation, 1.8, 0.1), torch.Generator().manual_seed(0)
+    x = torch.randn(points, width, generator=generator, dtype=torch.float64)
+    ensemble = Ensemble(activation=spec.sigma, widths=(width,) * 3, weight_variance=1.8, bias_variance=0.1)
+    cheap = conditional_gradients(ensemble, x, nets=10_000, generator=generator)[1]
+    nets = (network(spec, width, 1, width=width, generator=generator, dtype=torch.float64) for _ in range(600))
+    dear = torch.stack([empirical_ntk(net, x) for net in nets])
+    pairs = [(k[:, 0, 1], k[:, 2, 2].log(), torch.linalg.eigvalsh(k)[:, -1].log()) for k in (cheap, dear)]
+    for one, other in zip(*pairs, strict=True):
+        a, b = mean_estimate(one), mean_estimate(other)
+        assert abs(a.value - b.value) < 4 * math.hypot(a.stderr, b.stderr)
+    for k in (1, 2):  # the spread of 600 logarithms is known to 3 %, and these have heavier tails than a Gaussian
+        assert pairs[0][k].std() == pytest.approx(pairs[1][k].std().item(), rel=0.15)
+
+
 def test_other_ensembles_are_refused_without_matrices():
     copied = Ensemble(activation=torch.relu, widths=(4,), weight_variance=2.0, copies=2)
     with pytest.raises(ValueError, match="expected plain Gaussian weights"):
-        conditional_gradients(copied, torch.ones(3), nets=2, generator=torch.Generator())
+        conditional_gradients(copied, torch.ones(1, 3), nets=2, generator=torch.Generator())
 
 
 def test_uniform_weights_spread_a_little_less():

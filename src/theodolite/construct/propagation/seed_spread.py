@@ -25,16 +25,19 @@ def gradient_spread(spec: Mlp, width: int, *, where: str = "", seed: int = 0) ->
     C_w, C_b = spec.common_variances
     ensemble = Ensemble(activation=spec.sigma, widths=(width,) * depth, weight_variance=C_w, bias_variance=C_b)
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(width, generator=generator)
+    x = torch.randn(1, width, generator=generator)
     block = max(1, NUMBERS // 10 // (width * (depth + 1)))
-    squares = [
-        conditional_gradients(ensemble, x, nets=min(block, nets - done), generator=generator).double().square().sum(1)
+    drawn = [
+        conditional_gradients(ensemble, x, nets=min(block, nets - done), generator=generator)[0]
+        .double()
+        .square()
+        .sum(2)
         for done in range(0, nets, block)
     ]
-    try:
-        measured, error = log_spread(torch.cat(squares)[:, None])
-    except ValueError:  # hardly a network of them is alive: the signals say so
+    squares = torch.cat(drawn)
+    if not squares.isfinite().all() or (squares > 0).sum() < 8:  # explodes, or hardly one is alive: the signals say so
         return ()
+    measured, error = log_spread(squares)
     on = {"relu": 0.5, "identity": 1.0}.get(spec.sigma.name)
     # Some 400 networks know a variance to 7 %, three times that and a little
     band = (

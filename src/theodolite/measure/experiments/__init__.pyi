@@ -10,6 +10,7 @@ from .descent import (
 from .ensembles import (
     Ensemble as Ensemble,
     conditional_chain as conditional_chain,
+    conditional_chains as conditional_chains,
     correlations as correlations,
     elementwise as elementwise,
     perturbation_growth as perturbation_growth,

@@ -1,7 +1,7 @@
 """Many random networks of finite width at once: by their weights, or layer by layer without any."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,30 +96,49 @@ def conditional_chain(ensemble: Ensemble, covariance: Tensor, *, nets: int, gene
     >>> round(chain[:, 1].mean().item(), 1)
     1.0
     """
+    return conditional_chains([ensemble], [covariance], nets=nets, generator=generator)[0]
+
+
+def conditional_chains(
+    ensembles: Sequence[Ensemble], covariances: Sequence[Tensor], *, nets: int, generator: torch.Generator
+) -> list[Tensor]:
+    """`conditional_chain` of several ensembles of the same widths, each with a covariance: the same noise for all."""
     at_least(1, nets=nets)
-    if ensemble.entries != "gauss" or ensemble.mean:
+    if any(ensemble.entries != "gauss" or ensemble.mean for ensemble in ensembles):
         raise InputError(
             "expected Gaussian weights of mean 0, got others; draw the weights with preactivations instead"
         )
-    size = max(1, MOST // (max(ensemble.widths, default=1) * len(covariance)))
+    if len({(e.widths, e.copies) for e in ensembles}) > 1 or len({(c.shape, c.dtype) for c in covariances}) > 1:
+        raise InputError(
+            "expected ensembles of the same widths and covariances of one shape, got several; ask one by one"
+        )
+    if not ensembles:
+        return []
+    size = max(1, MOST // (max(ensembles[0].widths, default=1) * len(covariances[0])))
     parts = [min(size, nets - start) for start in range(0, nets, size)]
-    return torch.cat([_chain(ensemble, covariance, part, generator) for part in parts])
+    found = [_chains(ensembles, covariances, part, generator) for part in parts]
+    return [torch.cat(chains) for chains in zip(*found, strict=True)]
 
 
-def _chain(ensemble: Ensemble, first: Tensor, nets: int, generator: torch.Generator) -> Tensor:
-    K = first.expand(nets, *first.shape)
-    found, last = [K], None
-    for width in ensemble.widths:
-        noise = torch.randn(nets, max(1, width // ensemble.copies), len(first), generator=generator, dtype=first.dtype)
-        z = noise @ safe_cholesky(K).mT  # copies of a unit change no mean over units, only how many are independent
-        if ensemble.with_skips and last is not None and last.shape == z.shape:
-            z = z + last
-        last = z
-        signal = ensemble.activation(z.clone() if ensemble.with_skips else z)
-        gram = signal.mT @ signal / signal.shape[1]
-        K = ensemble.bias_variance + ensemble.weight_variance * gram
-        found.append(K)
-    return torch.stack(found, 1)
+def _chains(
+    ensembles: Sequence[Ensemble], firsts: Sequence[Tensor], nets: int, generator: torch.Generator
+) -> list[Tensor]:
+    found = [[first.expand(nets, *first.shape)] for first in firsts]
+    last: list[Tensor | None] = [None] * len(ensembles)
+    for width in ensembles[0].widths:
+        units = max(1, width // ensembles[0].copies)  # copies of a unit change no mean, only how many are independent
+        # Single precision is five times as fast to draw, and no error of noise
+        noise = torch.randn(nets, len(firsts[0]), units, generator=generator).to(firsts[0].dtype)
+        for place, ensemble in enumerate(ensembles):
+            z = safe_cholesky(found[place][-1]) @ noise
+            before = last[place]
+            if ensemble.with_skips and before is not None and before.shape == z.shape:
+                z = z + before
+            last[place] = z if ensemble.with_skips else None
+            signal = ensemble.activation(z.clone() if ensemble.with_skips else z)
+            gram = signal @ signal.mT / units
+            found[place].append(ensemble.bias_variance + ensemble.weight_variance * gram)
+    return [torch.stack(layers, 1) for layers in found]
 
 
 def safe_cholesky(covariance: Tensor) -> Tensor:

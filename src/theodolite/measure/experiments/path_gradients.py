@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError, at_least
-from theodolite.measure.experiments.ensembles import Ensemble, random_entries
+from theodolite.measure.experiments.ensembles import Ensemble, random_entries, safe_cholesky
 
 
 def drawn_gradients(
@@ -31,39 +31,49 @@ def drawn_gradients(
     return gradient, hidden
 
 
-def conditional_gradients(ensemble: Ensemble, inputs: Tensor, *, nets: int, generator: torch.Generator) -> Tensor:
-    r"""The same at one input ($n_0$), (nets, $n_0$), without drawing a matrix: n times cheaper, and exact.
+def conditional_gradients(
+    ensemble: Ensemble, inputs: Tensor, *, nets: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    r"""The same at B inputs, (nets, B, $n_0$), and the tangent kernels (nets, B, B), without drawing a matrix: n times
+    cheaper, and exact.
 
-    Forwards a layer is Gaussian given the one in front. Backwards, of a matrix W only $Wa=z$ is known, so that
-    $v^\top W=\frac{v\cdot z}{|a|^2}a^\top+\sqrt{C_w/n}\,|v|\,g^\top(1-\frac{aa^\top}{|a|^2})$ with a fresh Gaussian g. Nothing
-    is assumed of gates.
+    Forwards a layer is Gaussian given the one in front. Backwards, of a matrix W only what it did to the B signals is known:
+    with an orthonormal basis Q of these, $WQ^\top=\sqrt{C_w/n}\,N^\top$ with the Gaussians N that were drawn, so that
+    $VW=\sqrt{C_w/n}\,(VN^\top Q+RG(1-Q^\top Q))$ with fresh Gaussians G and $RR^\top=VV^\top$. Nothing is assumed of gates.
     """
     at_least(1, nets=nets)
     if ensemble.entries != "gauss" or ensemble.mean or ensemble.copies != 1 or ensemble.with_skips:
         raise InputError("expected plain Gaussian weights, got others; draw the weights with drawn_gradients instead")
-    sent, seen, slopes = [inputs.expand(nets, -1)], [], []
+
+    def drawn(rows: int, columns: int) -> Tensor:
+        return torch.randn(nets, rows, columns, generator=generator).to(inputs.dtype)
+
+    sent, roots, noises, slopes = [inputs.expand(nets, *inputs.shape)], [], [], []
     for width in (*ensemble.widths, 1):
         a = sent[-1]
-        noise = torch.randn(nets, width, generator=generator, dtype=inputs.dtype)
-        power = a.square().sum(1, keepdim=True)
-        free = noise * (ensemble.weight_variance / a.shape[1] * power).sqrt()  # W a, without the bias
-        bias = torch.randn(nets, width, generator=generator, dtype=inputs.dtype) * math.sqrt(ensemble.bias_variance)
-        z = (free + bias).requires_grad_()
+        roots.append(safe_cholesky(a @ a.mT))
+        noises.append(drawn(len(inputs), width))
+        free = math.sqrt(ensemble.weight_variance / a.shape[2]) * roots[-1] @ noises[-1]
+        z = (free + math.sqrt(ensemble.bias_variance) * drawn(1, width)).requires_grad_()
         out = ensemble.activation(z)
         slopes.append(torch.autograd.grad(out.sum(), z)[0])
-        seen.append(free)
         sent.append(out.detach())
-    v = torch.ones(nets, 1, dtype=inputs.dtype)
-    for layer in reversed(range(len(seen))):
-        a, fan_in = sent[layer], sent[layer].shape[1]
-        power = a.square().sum(1, keepdim=True).clamp(min=torch.finfo(a.dtype).tiny)
-        g = torch.randn(nets, fan_in, generator=generator, dtype=inputs.dtype)
-        across = g - a * (g * a).sum(1, keepdim=True) / power
-        scale = math.sqrt(ensemble.weight_variance / fan_in) * v.norm(dim=1, keepdim=True)
-        v = a * ((v * seen[layer]).sum(1, keepdim=True) / power) + scale * across
+    kernels = torch.zeros(nets, len(inputs), len(inputs), dtype=inputs.dtype)
+    v = torch.ones(nets, len(inputs), 1, dtype=inputs.dtype)
+    for layer in reversed(range(len(noises))):
+        a, root, fan_in = sent[layer], roots[layer], sent[layer].shape[2]
+        back = v @ v.mT
+        kernels += back * (root @ root.mT + 1)  # of the weights and of the biases
+        used_up = root.diagonal(dim1=1, dim2=2) == 0
+        basis = torch.linalg.solve_triangular(root + torch.diag_embed(used_up.to(a.dtype)), a, upper=False)
+        basis = basis * ~used_up[..., None]
+        g = drawn(len(inputs), fan_in)
+        across = g - (g @ basis.mT) @ basis
+        v = (v @ noises[layer].mT) @ basis + safe_cholesky(back) @ across
+        v = v * math.sqrt(ensemble.weight_variance / fan_in)
         if layer:
             v = v * slopes[layer - 1]
-    return v
+    return v, kernels
 
 
 def path_sum(weights: Sequence[Tensor], gates: Sequence[Tensor], x: Tensor) -> float:

@@ -138,10 +138,10 @@ def design(
     options = tuple(options_of(sigma, point, width))
     x, y = columns_of(data)
     power, cosine = signal_of(x)
-    readings = [r for option in options for r in signal_readings(sigma, option, depth, width, (power, cosine))]
+    readings = tuple(signal_readings(sigma, options, depth, width, (power, cosine)))
     spec = network_of(sigma, options[0], depth)
     rates = rates_of(spec, width, width, (power, cosine), samples or 1000) if x is None else rates_of(spec, x, width)
-    answers = [Answer(_SIGNALS, tuple(readings)), Answer(_STEPS, tuple(step_reading(spec, width, (power, cosine))))]
+    answers = [Answer(_SIGNALS, readings), Answer(_STEPS, tuple(step_reading(spec, width, (power, cosine))))]
     answers.append(Answer(_SPREAD, gradient_spread(spec, width, where=options[0].name, seed=SEED)))
     kernel = None if x is None or y is None else _kernel(spec, x, y)
     known = samples or (None if x is None else len(x))

@@ -1,37 +1,57 @@
 """Random networks of the size that was asked for, measured beside theory."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from theodolite.core.reading import Band, Estimate, Reading, Series
 from theodolite.core.statistics import mean_estimate
 from theodolite.verbs.designing.options import Option, network_of, rates_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 NETS, SEED = 256, 0
 """How many random networks of the asked width are drawn for each initialization, and the seed of the draws."""
 
 
 MOST = 1e150
+MOST_NUMBERS, BLOCK = 200_000_000, 2_500_000
+"""How many activations are drawn at most for the tangent kernels, and about how many at once."""
 
 
 def signal_readings(
-    sigma: Any, option: Option, depth: int, width: int, inputs: tuple[float, float]
+    sigma: Any, options: Sequence[Option], depth: int, width: int, inputs: tuple[float, float]
 ) -> Iterator[Reading]:
-    """Random networks of this size, beside the infinitely wide prediction."""
+    """Random networks of this size under each option, beside the infinitely wide prediction; the same draws for all."""
     import torch
 
-    from theodolite.measure.experiments import Ensemble, conditional_chain, correlations
+    from theodolite.measure.experiments import Ensemble, conditional_chains
+
+    starts = [(option, *_first_layer(option, *inputs)) for option in options]
+    starts = [found for found in starts if found[1] > 0.0]  # inputs of 0 without biases: there is no signal to follow
+    widths = (width,) * depth
+    chains = conditional_chains(
+        [
+            Ensemble(activation=sigma, widths=widths, weight_variance=o.weight_variance, bias_variance=o.bias_variance)
+            for o, _, _ in starts
+        ],
+        [start * torch.tensor([[1.0, angle], [angle, 1.0]], dtype=torch.float64) for _, start, angle in starts],
+        nets=NETS,
+        generator=torch.Generator().manual_seed(SEED),
+    )
+    for (option, start, angle), chain in zip(starts, chains, strict=True):
+        yield from _of_option(sigma, option, chain, start, angle)
+
+
+def _of_option(sigma: Any, option: Option, chain: Tensor, start: float, angle: float) -> Iterator[Reading]:
+    from theodolite.measure.experiments import correlations
     from theodolite.theory.propagation import covariance_trajectory
 
-    weight, bias = option.weight_variance, option.bias_variance
-    start, angle = _first_layer(option, *inputs)
-    if start == 0.0:  # inputs of 0 without biases: there is no signal to follow
-        return
+    depth = chain.shape[1] - 1
     ends = covariance_trajectory(network_of(sigma, option, depth), (start, start, angle * start))
-    ensemble = Ensemble(activation=sigma, widths=(width,) * depth, weight_variance=weight, bias_variance=bias)
-    first = start * torch.tensor([[1.0, angle], [angle, 1.0]], dtype=torch.float64)
-    chain = conditional_chain(ensemble, first, nets=NETS, generator=torch.Generator().manual_seed(SEED))
     chain = chain[
         (chain.abs() < MOST).flatten(1).all(1)
     ]  # where the signal explodes, those whose squares a double holds
@@ -103,23 +123,26 @@ def step_reading(spec: Any, width: int, signal: tuple[float, float]) -> Iterator
     """The largest eigenvalue of random networks' tangent kernels beside theory's, where that is quickly done."""
     import torch
 
-    from theodolite.construct.propagation import network
-    from theodolite.measure.kernels import empirical_ntk, kernel_spectrum
+    from theodolite.measure.experiments import Ensemble, conditional_gradients
+    from theodolite.measure.kernels import kernel_spectrum
 
     points, nets, depth = 8, 24, spec.hidden_layers
-    if depth * width**2 * points * nets > 4e9:
+    numbers = points * width * (depth + 1)  # of one network
+    if nets * numbers > MOST_NUMBERS:
         return
     power, cosine = signal
     generator = torch.Generator().manual_seed(SEED)
-    common, own = torch.randn(1, width, generator=generator), torch.randn(points, width, generator=generator)
+    common, own = (torch.randn(n, width, generator=generator, dtype=torch.float64) for n in (1, points))
     x = power**0.5 * (max(cosine, 0.0) ** 0.5 * common + (1 - max(cosine, 0.0)) ** 0.5 * own)
-    found = []
-    for _ in range(nets):
-        model = network(spec, width, 1, width=width, generator=generator)
-        kernel = empirical_ntk(model, x)
-        if not bool(torch.isfinite(kernel).all()):  # there is no step that is small enough
+    C_w, C_b = spec.common_variances
+    ensemble = Ensemble(activation=spec.sigma, widths=(width,) * depth, weight_variance=C_w, bias_variance=C_b)
+    found: list[float] = []
+    while len(found) < nets:
+        block = min(nets - len(found), max(1, BLOCK // numbers))
+        _, kernels = conditional_gradients(ensemble, x, nets=block, generator=generator)
+        if not bool(torch.isfinite(kernels).all()):  # there is no step that is small enough
             return
-        found.append(kernel_spectrum(kernel).values.max().item() / points)
+        found += [kernel_spectrum(kernel).values.max().item() / points for kernel in kernels]
     rates = rates_of(spec, x, width)
     if not math.isfinite(rates.largest):
         return
