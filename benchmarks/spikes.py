@@ -1,6 +1,6 @@
 """A spike planted into trainings: is it found within two looks, and is it told which of three it is?
 
-    PYTHONPATH=src python -m benchmarks.spikes [--seeds 2] [--out FILE]
+    PYTHONPATH=src python -m benchmarks.spikes [--seeds 2] [--first 0] [--out FILE]
 
 One batch of noise, one step thirty times too large, one layer scaled by ten, each in five kinds of networks (a byte GPT, a
 convolutional, a plain and a recurrent network on digits, a regression) and as many seeds; and the same trainings without a
@@ -153,6 +153,7 @@ def one(kind: str, plant: str, seed: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -161,7 +162,7 @@ def main() -> None:
     rows = []
     for kind in given.kinds:
         for plant in (*PLANTS, ""):
-            for seed in range(given.seeds):
+            for seed in range(given.first, given.first + given.seeds):
                 rows.append(one(kind, plant, seed))
                 print("OK  " if rows[-1]["right"] else "MISS", json.dumps(rows[-1]), flush=True)
                 if given.out:

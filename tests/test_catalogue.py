@@ -145,6 +145,22 @@ def attentive():
     return Subject(model, data=(x, torch.arange(40) % 3), loss=torch.nn.functional.cross_entropy, lr=0.1)
 
 
+def language():
+    """A model of tokens, for the instruments of sequences."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = torch.nn.Sequential(torch.nn.Embedding(11, 16), layer, torch.nn.Linear(16, 11))
+    x = torch.randint(0, 11, (300, 16))
+
+    def loss(answer, target):
+        return torch.nn.functional.cross_entropy(answer.flatten(0, 1), target.flatten())
+
+    return Subject(model, data=(x[:, :-1].contiguous(), x[:, 1:].contiguous()), loss=loss, lr=0.1)
+
+
+SPECIAL = {"attention": attentive, "residual-stream": attentive, "token-loss": language, "embedding": language}
+
+
 def adapted():
     """A network with an adapter of low rank beside it."""
     generator = torch.Generator().manual_seed(0)
@@ -157,7 +173,7 @@ def adapted():
 
 @pytest.mark.parametrize("name", INSTRUMENTS)
 def test_instrument_reads_the_full_subject_and_leaves_it_unchanged(name, subject):
-    subject = {"attention": attentive, "adapter": adapted}.get(name, lambda: subject)()
+    subject = (SPECIAL | {"adapter": adapted}).get(name, lambda: subject)()
     before = {key: value.clone() for key, value in subject.model.state_dict().items()}
     random = torch.get_rng_state()
     readings = read(name, subject)

@@ -9,8 +9,10 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, samples
 from theodolite.evidence.task import task
 
-LARGEST, FEWEST = 4096, 2048
-"""Tokens up to which pairs are counted, and places from which on counts tell something."""
+FEWEST = 2048
+"""Places from which on counts tell something."""
+PRIOR = 8.0
+"""Counts by which a pair leans on how often its second token occurs at all."""
 
 
 @dataclass(frozen=True)
@@ -56,28 +58,29 @@ def _measured(subject: Subject) -> TokenFloors | None:
     if found is None:
         return None
     x, y, counts = (t.cpu() for t in found)
-    size = int(max(x.max(), y.max())) + 1
-    if size > LARGEST or int(counts.sum()) < FEWEST or int(x.min()) < 0:
+    if int(counts.sum()) < FEWEST or int(x.min()) < 0:
         return None
     pairs = x[counts], y[counts]
     own = x[:, :-1].reshape(-1), x[:, 1:].reshape(-1)
-    return TokenFloors(*_floors(*pairs, size), *_floors(*own, size), _share_of_commonest(pairs[0]), int(counts.sum()))
+    (unigram, bigram), (own_unigram, own_bigram) = (
+        (float(losses.mean()) for losses in counted_losses(*one, len(one[0]) // 2)) for one in (pairs, own)
+    )
+    return TokenFloors(unigram, bigram, own_unigram, own_bigram, _share_of_commonest(pairs[0]), int(counts.sum()))
 
 
 def _share_of_commonest(given: Tensor) -> float:
     return float(torch.bincount(given).max() / len(given))
 
 
-def _floors(given: Tensor, told: Tensor, size: int) -> tuple[float, float]:
-    """The loss of counts of the first half, on the second: of single tokens, and of pairs that lean on those."""
-    half = len(told) // 2
+def counted_losses(given: Tensor, told: Tensor, half: int) -> tuple[Tensor, Tensor]:
+    """Losses of counts of the places before ``half``, at those after it: of single tokens, and of pairs that lean on them."""
+    size = int(max(given.max(), told.max())) + 1
     single = torch.bincount(told[:half], minlength=size).double() + 1
     single = single / single.sum()
-    pairs = torch.bincount(given[:half] * size + told[:half], minlength=size * size).double().reshape(size, size)
-    seen = pairs.sum(1, keepdim=True)
-    leaning = (pairs + single * PRIOR) / (seen + PRIOR)
-    return (float(-single[told[half:]].log().mean()), float(-leaning[given[half:], told[half:]].log().mean()))
-
-
-PRIOR = 8.0
-"""Counts by which a pair leans on how often its second token occurs at all."""
+    pairs, counts = torch.unique(given[:half] * size + told[:half], return_counts=True)
+    asked = given[half:] * size + told[half:]
+    at = torch.searchsorted(pairs, asked).clamp(max=max(0, len(pairs) - 1))
+    seen = torch.where(pairs[at] == asked, counts[at], 0).double()
+    before = torch.bincount(given[:half], minlength=size)[given[half:]]
+    leaning = (seen + single[told[half:]] * PRIOR) / (before + PRIOR)
+    return -single[told[half:]].log(), -leaning.log()

@@ -1,9 +1,10 @@
 """Where does attention look, and do tokens stay different with depth?
 
-For every attention layer: the entropy of its rows relative to uniform attention, if its weights are accessible. For every
-block: the rank of the matrix of tokens. Without residual paths and feed-forward layers, pure attention drives that matrix to
-rank one, doubly exponentially with depth (Dong et al. 2021): all tokens become the same. Uniform rows pass no information about
-place; rows on a single token pass no gradient to the others (Zhai et al. 2023).
+For every attention layer: the entropy of its rows relative to uniform attention, its largest score, the heads that attend to one
+place, and the place that gets the most attention (a sink), compared with uniform rows. For every block: the rank of the
+matrix of tokens. Without residual paths and feed-forward layers, pure attention drives that matrix to rank one, doubly
+exponentially with depth (Dong et al. 2021): all tokens become the same. Uniform rows pass no information about place; rows on a
+single token pass no gradient to the others (Zhai et al. 2023).
 """
 
 import math
@@ -16,7 +17,7 @@ from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.visit import afforded, picked
-from theodolite.measure.propagation import AttentionSight, attention_sights
+from theodolite.measure.propagation import ONE_PLACE, AttentionSight, attention_sights
 
 MOST = 32
 """Samples that are looked at: every one gives as many rows as it has tokens."""
@@ -29,9 +30,8 @@ def read(subject: Subject) -> Iterator[Reading]:
     rows = min(len(batch), MOST, afforded(subject, "forward", passes=2.0, fewest=2))
     few = picked(batch, torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
     found = attention_sights(subject.model, few.inputs, few.keywords)
-    for sight in found:
-        if sight.entropies is not None:
-            yield _entropy(sight)
+    for part in (_entropy, _largest_score, _single, _sink):
+        yield from map(part, found)
     told = [sight for sight in found if len(sight.ranks) > 1]
     means = [mean_estimate(sight.ranks) for sight in told]
     series = Series(
@@ -56,7 +56,6 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 
 def _entropy(sight: AttentionSight) -> Reading:
-    assert sight.entropies is not None
     mean = mean_estimate(sight.entropies)
     share = mean.value
     if share > 0.95:
@@ -74,8 +73,56 @@ def _entropy(sight: AttentionSight) -> Reading:
         measured=share,
         stderr=mean.stderr,
         expected=Band(0.0, 1.0),
-        meaning=f"On average each token attends to {sight.tokens**share:.3g} of {sight.tokens}, mean over {sight.heads} "
-        f"heads. {said}",
+        meaning=f"1 is looking everywhere alike, 0 at one token; the mean over the rows of {sight.heads} heads. {said}",
+    )
+
+
+def _largest_score(sight: AttentionSight) -> Reading:
+    score = sight.largest_score
+    # a score so far above the mean of n has at most the weight e^score / n, for the others weigh 1 on average at least
+    weight = min(1.0, math.exp(min(score, 700.0)) / sight.tokens)
+    return Reading(
+        quantity="largest attention score, above the mean of its row",
+        where=sight.layer,
+        measured=score,
+        expected=Band(low=0.0),
+        meaning=f"So large a score can give one of {sight.tokens} places at most {weight:.0%} of the attention. "
+        + (
+            "Beyond that, float32 rounds the weights to one place, and no gradient passes: try a smaller learning rate, or "
+            "normalized queries and keys."
+            if score > -math.log(2**-24) + math.log(sight.tokens)
+            else "The softmax is not saturated by rounding."
+        ),
+    )
+
+
+def _single(sight: AttentionSight) -> Reading:
+    heads = ", ".join(map(str, sight.one_place))
+    return Reading(
+        quantity="heads that attend to one place",
+        where=sight.layer,
+        measured=float(len(sight.one_place)),
+        expected=Band(0.0, float(sight.heads)),
+        meaning=f"Of {sight.heads} heads, those with more than {ONE_PLACE:.0%} of each row's weight on one place"
+        + (f": {heads}. They copy one token each and average nothing." if sight.one_place else ": none."),
+    )
+
+
+def _sink(sight: AttentionSight) -> Reading:
+    mean = mean_estimate(sight.sink_shares)
+    return Reading(
+        quantity="largest share of attention on one place",
+        where=sight.layer,
+        measured=mean.value,
+        stderr=mean.stderr,
+        expected=Band(0.0, 2 * sight.even_share),  # random rows differ from even ones, but not all in one direction
+        against="chance",
+        meaning=f"The place is {sight.sink}, counted from 0; rows that look everywhere alike give it {sight.even_share:.2g}. "
+        + (
+            "One head sends its attention there whatever the token: a sink, which trained language models use to do nothing."
+            if mean.value > 0.5 and mean.value > 2 * sight.even_share
+            else "No place takes most of the attention."
+        ),
     )
 
 

@@ -1,4 +1,10 @@
-from .branches_and_queries import BranchPlace as BranchPlace, QueryPlace as QueryPlace, forward_places as forward_places
+from .branches_and_queries import (
+    BranchPlace as BranchPlace,
+    QueryPlace as QueryPlace,
+    StreamSum as StreamSum,
+    forward_places as forward_places,
+    residual_sums as residual_sums,
+)
 from .gradient_noise import (
     GradientMoments as GradientMoments,
     gradient_moments as gradient_moments,

@@ -1,6 +1,7 @@
 """Where in a forward pass queries are made and residual branches are added, found by running it once and asking autograd."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,22 @@ class BranchPlace:
     module: str
 
 
+@dataclass(frozen=True)
+class StreamSum:
+    """A residual sum: mean squares of the ``stream``, of the ``branch`` that ``module`` made and of their sum, sample by sample.
+
+    ``width`` is the number of channels; ``goes_on`` says whether the stream is, unchanged, the sum before.
+    """
+
+    where: str
+    module: str
+    stream: tuple[float, ...]
+    branch: tuple[float, ...]
+    total: tuple[float, ...]
+    width: int
+    goes_on: bool
+
+
 @dataclass
 class _Event:
     where: str
@@ -58,6 +75,7 @@ class _Recorder(TorchFunctionMode):
         self.products: list[_Event] = []
         self.scores: list[_Event] = []
         self.sums: list[_Event] = []
+        self.with_weights: set[str] = set()
 
     def event(self, *tensors: Tensor) -> _Event:
         self.clock += 1
@@ -76,7 +94,7 @@ class _Recorder(TorchFunctionMode):
         elif func in _SOFTMAX and isinstance(args[0], Tensor):
             self._from_product(args[0])
         elif func in _SUMS and _all_computed(args[:2]) and args[0].shape == args[1].shape:
-            self.sums.append(self.event(args[0], args[1]))
+            self.sums.append(self.event(args[0], args[1], out))
         return out
 
     def _from_product(self, scores: Tensor) -> None:
@@ -116,22 +134,55 @@ def forward_places(
     >>> [place.head_size for place in queries], [place.module for place in branches]
     ([4], ['dropout1', 'dropout2'])
     """
-    recorder = _Recorder()
     heads = {name: m for name, m in model.named_modules() if isinstance(m, nn.MultiheadAttention)}
+    with _recorded(model, inputs, keywords or {}) as recorder:
+        called = {name for name, _, _ in recorder.outputs}
+        queries = [QueryPlace(n, int(m.head_dim), n, by_key=True) for n, m in heads.items() if n in called]
+        queries += [_query(recorder, event) for event in recorder.scores if event.where not in heads]
+        branches = [place for event in recorder.sums if (place := _branch(recorder, event)) is not None]
+    return queries, [BranchPlace(event.where, names[-1] if names else "") for event, names, _, _ in branches]
+
+
+def residual_sums(
+    model: nn.Module, inputs: tuple[Any, ...], keywords: Mapping[str, Any] | None = None
+) -> list[StreamSum]:
+    """The residual sums of ``model(*inputs)`` in the order in which they are made, with the sizes of what is added.
+
+    >>> block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
+    >>> [(one.module, one.goes_on) for one in residual_sums(block, (torch.randn(2, 3, 8),))]
+    [('self_attn', False), ('linear2', True)]
+    """
+    found: list[StreamSum] = []
+    with _recorded(model, inputs, keywords or {}) as recorder:
+        last = None
+        for event, names, stream, branch in filter(None, (_branch(recorder, event) for event in recorder.sums)):
+            given, added, total = (_mean_squares(tensor) for tensor in (stream, branch, event.tensors[2]))
+            width = stream.shape[1] if stream.ndim == 4 else stream.shape[-1]
+            name = names[0] if names else ""
+            found.append(StreamSum(event.where, name, given, added, total, width, goes_on=last is stream))
+            last = event.tensors[2]
+    return found
+
+
+def _mean_squares(tensor: Tensor) -> tuple[float, ...]:
+    return tuple(tensor.detach().double().flatten(1).square().mean(1).tolist())
+
+
+@contextmanager
+def _recorded(model: nn.Module, inputs: tuple[Any, ...], keywords: Mapping[str, Any]) -> Iterator[_Recorder]:
+    """The recorder of one pass through the model, while the model is as it was in that pass."""
+    recorder = _Recorder()
     with untouched(model), torch.enable_grad():
         for name, module in model.named_modules():
+            recorder.with_weights |= {name} if next(module.parameters(), None) is not None else set()
             module.register_forward_pre_hook(_enter(recorder, name))
             module.register_forward_hook(_leave(recorder, name))
         for parameter in model.parameters():
             parameter.requires_grad_(parameter.is_floating_point())
         given = [_traced(value) for value in inputs]
         with recorder:
-            model(*given, **(keywords or {}))
-        called = {name for name, _, _ in recorder.outputs}
-        queries = [QueryPlace(n, int(m.head_dim), n, by_key=True) for n, m in heads.items() if n in called]
-        queries += [_query(recorder, event) for event in recorder.scores if event.where not in heads]
-        branches = [place for event in recorder.sums if (place := _branch(recorder, event)) is not None]
-    return queries, branches
+            model(*given, **keywords)
+        yield recorder
 
 
 def _traced(value: Any) -> Any:
@@ -181,10 +232,14 @@ def _channels(slope: Tensor) -> Tensor:
     return slope.abs().reshape(-1, slope.shape[-1]).amax(0) > 0
 
 
-def _branch(recorder: _Recorder, event: _Event) -> BranchPlace | None:
-    a, b = event.tensors
-    for stream, branch in ((a, b), (b, a)):
+def _branch(recorder: _Recorder, event: _Event) -> tuple[_Event, list[str], Tensor, Tensor] | None:
+    """The sum, the modules whose output its branch is, stream and branch; None where neither is made of the other.
+
+    A sum in a module without weights is part of an activation.
+    """
+    a, b = event.tensors[:2]
+    for stream, branch in ((a, b), (b, a)) if event.where in recorder.with_weights else ():
         if _slopes(branch, [stream])[0] is not None:
             names = [name for name, order, z in recorder.outputs if z is branch and order < event.order]
-            return BranchPlace(event.where, names[-1] if names else "")
+            return event, names, stream, branch
     return None

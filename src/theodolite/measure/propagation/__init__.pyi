@@ -1,4 +1,8 @@
-from .attention_maps import AttentionSight as AttentionSight, attention_sights as attention_sights
+from .attention_maps import (
+    ONE_PLACE as ONE_PLACE,
+    AttentionSight as AttentionSight,
+    attention_sights as attention_sights,
+)
 from .input_sizes import InputScales as InputScales, input_scales as input_scales
 from .layer_features import (
     feature_covariances as feature_covariances,
