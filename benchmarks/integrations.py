@@ -2,13 +2,15 @@
 
     PYTHONPATH=src python -m benchmarks.integrations [trainer] [lora] [sft] [accelerate] [lightning]
 
-Small GPT-2s built from a configuration, on bytes of Python's documentation; `lora` is PEFT under the Trainer, and `sft` needs the
-package trl. Each is trained healthy, and once with a learning rate that is far too large, which must be found.
+Small GPT-2s built from a configuration, on bytes of Python's documentation; `lora` is PEFT under the Trainer, on a base that was
+trained for a while on other parts of the text, and `sft` needs the package trl. Each is trained at a good learning rate, and
+once with one that is far too large, which must be found.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import logging
 import tempfile
@@ -22,7 +24,7 @@ from torch import Tensor, nn
 
 import theodolite as th
 
-STEPS, CONTEXT, BATCH = 200, 32, 8
+STEPS, CONTEXT, BATCH, BASE_STEPS = 200, 32, 8, 200
 
 
 def gpt2() -> nn.Module:
@@ -30,6 +32,21 @@ def gpt2() -> nn.Module:
     sizes = {"vocab_size": 256, "n_positions": CONTEXT, "n_embd": 32, "n_layer": 2, "n_head": 2}
     config = transformers.GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
     return transformers.GPT2LMHeadModel(config)
+
+
+@functools.cache
+def trained_base() -> dict[str, Tensor]:
+    """A base that adapters are meant for: trained for a while on other parts of the text."""
+    model, draw = gpt2(), torch.Generator().manual_seed(0)
+    text = windows(4000, CONTEXT - 1, 1, held_out=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(BASE_STEPS):
+        some = text[torch.randint(0, len(text), (4 * BATCH,), generator=draw)]
+        value = model(input_ids=some, labels=some).loss
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+    return {name: value.clone() for name, value in model.state_dict().items()}
 
 
 def rows() -> Tensor:
@@ -65,6 +82,8 @@ def trainer(lr: float, watched: bool, *, adapter: bool = False) -> tuple[nn.Modu
     if adapter:
         import peft
 
+        model.load_state_dict(trained_base())
+        torch.manual_seed(1)
         model = peft.get_peft_model(model, peft.LoraConfig(r=4, target_modules=["c_attn"], fan_in_fan_out=True))
     data = [{"input_ids": row, "labels": row} for row in rows()]
     callback = WatchCallback(every=50, level="cheap")

@@ -1,14 +1,14 @@
 """Byte-level GPTs on Python's own documentation, healthy and with a known fault: what a watch says of each at its end.
 
-    PYTHONPATH=src python -m benchmarks.language --out FILE [--size tiny|real] [--jobs N] [case ...]
+    PYTHONPATH=src python -m benchmarks.language --out FILE [--size tiny|pieces|real] [--jobs N] [case ...]
 
 Twelve healthy trainings (three sizes, four step sizes from a third to three times the best, with warm-up and without), of
 which no finding above a note may be raised and whose printed numbers are held against a second computation: loss and accuracy
 over places in one numpy pass, and the floor of single bytes by counting. Twelve trainings with one fault each, of which the
 cause must be named first. Last a GPT of 98 million parameters on the device: seconds of the diagnosis and its peak of memory
 beside that of training, and the best of four step sizes of each shape, by training alone. `real` is for a GPU (three minutes on
-an H200); `tiny` trains each case in seconds on one core. The file is written as cases end, and after `--limit` seconds none
-is begun.
+an H200); `tiny` trains each case in seconds on one core, and so does `pieces`, in 512 tokens, half of which are byte pairs. The
+file is written as cases end, and after `--limit` seconds none is begun.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from benchmarks.bpe import encoded, learned_pairs
 from torch import Tensor, nn
 
 import theodolite as th
@@ -54,9 +55,16 @@ def text() -> np.ndarray:
     return np.frombuffer("\n\n".join(found).encode("ascii", "replace"), dtype=np.uint8)
 
 
-def windows(count: int, context: int, seed: int, *, held_out: bool) -> Tensor:
-    """Contexts of one byte more than asked for; every tenth stretch of 8192 bytes is for validation alone."""
-    stretches = [part for part in np.array_split(text(), len(text()) // 8192) if len(part) > context + 1]
+@functools.cache
+def tokens(pieces: int) -> np.ndarray:
+    """The text in bytes and so many byte pairs, learned from the beginning of it."""
+    return encoded(text(), learned_pairs(text()[:100_000], pieces)) if pieces else text()
+
+
+def windows(count: int, context: int, seed: int, *, held_out: bool, pieces: int = 0) -> Tensor:
+    """Contexts of one token more than asked for; every tenth stretch of 8192 tokens is for validation alone."""
+    whole = tokens(pieces)
+    stretches = [part for part in np.array_split(whole, len(whole) // 8192) if len(part) > context + 1]
     own = [part for i, part in enumerate(stretches) if (i % 10 == 9) == held_out]
     draw = np.random.default_rng(seed)
     which = draw.integers(0, len(own), count)
@@ -156,10 +164,12 @@ class Size:
     batch: int
     steps: int
     every: int
+    pieces: int = 0
 
 
 SIZES = {
     "tiny": Size(((2, 48), (2, 64), (3, 64)), (4e-3, 4e-3, 3e-3), 64, 32, 300, 30),
+    "pieces": Size(((2, 48), (2, 64), (3, 64)), (4e-3, 4e-3, 3e-3), 64, 32, 300, 30, 256),
     "real": Size(((2, 128), (6, 256), (8, 384)), (4e-3, 2e-3, 1.5e-3), 256, 32, 400, 40),
 }
 FACTORS = (0.33, 0.7, 1.5, 3.0)
@@ -204,8 +214,9 @@ def cases(size: Size) -> list[Case]:
     ]
 
 
-def rows_of(case: Case, count: int, context: int, seed: int, *, held_out: bool) -> tuple[Tensor, Tensor]:
-    whole = windows(count, context, seed, held_out=held_out)
+def rows_of(case: Case, count: int, size: Size, seed: int, *, held_out: bool) -> tuple[Tensor, Tensor]:
+    context = size.context
+    whole = windows(count, context, seed, held_out=held_out, pieces=size.pieces)
     draw = torch.Generator().manual_seed(seed)
     if case.rows == "padding":  # most lines end early, and the rest of the context is padding that counts
         ends = torch.randint(context // 8, context // 2, (count, 1), generator=draw)
@@ -220,7 +231,9 @@ def rows_of(case: Case, count: int, context: int, seed: int, *, held_out: bool) 
 
 def built(case: Case, size: Size) -> tuple[nn.Module, torch.optim.Optimizer, Any]:
     torch.manual_seed(case.seed)
-    model = Gpt(case.layers, case.width, size.context, **case.model).to(DEVICE, getattr(torch, case.dtype))
+    model = Gpt(case.layers, case.width, size.context, tokens=256 + size.pieces, **case.model).to(
+        DEVICE, getattr(torch, case.dtype)
+    )
     if case.frozen:
         for block in model.blocks[len(model.blocks) // 2 :]:
             block.requires_grad_(False)
@@ -248,8 +261,8 @@ def trained(case: Case, size: Size, *, watched: bool = True) -> tuple[Any, dict[
     """The training of a case, watched or alone (then the model is in place of the watch), and its seconds with its looks."""
     model, optimizer, schedule = built(case, size)
     count = min(size.steps * size.batch, 8192)
-    x, y = (t.to(DEVICE) for t in rows_of(case, count, size.context, case.seed, held_out=False))
-    held = tuple(t.to(DEVICE) for t in rows_of(case, 256, size.context, case.seed + 1, held_out=True))
+    x, y = (t.to(DEVICE) for t in rows_of(case, count, size, case.seed, held_out=False))
+    held = tuple(t.to(DEVICE) for t in rows_of(case, 256, size, case.seed + 1, held_out=True))
     watch = None
     if watched:
         watch = th.Watch(

@@ -1,15 +1,19 @@
 """The driver of the benchmarks: what was measured is kept, whatever happens to a section."""
 
+import itertools
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))  # no installed package
 
 import bench
 from bench_table import Row, row_records
+from bpe import decoded, encoded, learned_pairs
 from growth import exponent, growth_row
 
 SAYS = """
@@ -82,3 +86,28 @@ def test_what_is_kept_is_on_its_page(gpu):
     for found in json.loads(store.read_text(encoding="utf-8")).values():
         for row in found["rows"]:
             assert f"| {row['work']} | {row.get('size', '')} | {row['ours']} |" in page
+
+
+def test_byte_pairs_are_those_of_a_loop_and_of_the_tokenizers_library():
+    tokenizers = pytest.importorskip("tokenizers")
+    said = "aaaa aaa bananas and ananas: aa, banana; the same pairs again and again, aaaaa" * 3
+    text = np.frombuffer(said.encode(), dtype=np.uint8)
+    pairs = learned_pairs(text, 40)
+    slow = list(said.encode())
+    for i, (a, b) in enumerate(pairs):  # the most frequent pair, then each from the left
+        counts = Counter(itertools.pairwise(slow))
+        assert counts[a, b] == max(counts.values())
+        out, place = [], 0
+        while place < len(slow):
+            same = tuple(slow[place : place + 2]) == (a, b)
+            out.append(256 + i if same else slow[place])
+            place += 1 + same
+        slow = out
+    assert encoded(text, pairs).tolist() == slow
+    assert decoded(slow, pairs) == said.encode()
+    names = [chr(i) for i in range(256)]
+    for a, b in pairs:
+        names.append(names[a] + names[b])
+    vocabulary = {name: i for i, name in enumerate(names)}
+    own = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, [(names[a], names[b]) for a, b in pairs]))
+    assert own.encode(said).ids == slow

@@ -1,18 +1,22 @@
 """A real Trainer on tiny models made from their configurations, without any download."""
 
+import pydoc_data.topics
+
+import numpy as np
 import pytest
 import torch
 import transformers
+from benchmarks.bpe import encoded, learned_pairs
 
 from theodolite.integrations.transformers import WatchCallback, next_token_loss
 
 
-def fitted(model, rows, tmp_path, callback, **options):
+def fitted(model, rows, tmp_path, callback, *, steps=6, lr=1e-2, **options):
     arguments = transformers.TrainingArguments(
         output_dir=str(tmp_path / "out"),
-        max_steps=6,
+        max_steps=steps,
         per_device_train_batch_size=4,
-        learning_rate=1e-2,
+        learning_rate=lr,
         report_to=[],
         use_cpu=True,
         disable_tqdm=True,
@@ -72,3 +76,23 @@ def test_a_tiny_gpt2_is_watched_with_the_loss_of_language_models(tmp_path):
     with torch.no_grad():
         own = model(input_ids=batch, labels=batch).loss.item()
     assert next_token_loss(model(input_ids=batch).logits, batch).item() == pytest.approx(own, rel=1e-5)
+
+
+def pieces(pairs=64, length=24):
+    """Rows of Python's own documentation in byte pairs that were learned from it."""
+    said = "\n".join(value for _, value in sorted(pydoc_data.topics.topics.items()))[:20_000]
+    text = np.frombuffer(said.encode("ascii", "replace"), dtype=np.uint8)
+    tokens = torch.from_numpy(encoded(text, learned_pairs(text, pairs)))
+    return tokens[: len(tokens) // length * length].reshape(-1, length)
+
+
+def test_a_step_far_too_large_is_named_though_its_schedule_ends_at_the_loss_of_ignoring_the_input(tmp_path):
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=320, n_positions=24, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
+    )
+    rows = [{"input_ids": row, "labels": row} for row in pieces()]
+    callback = WatchCallback(every=30, level="cheap")
+    watch = fitted(transformers.GPT2LMHeadModel(config), rows, tmp_path, callback, steps=90, lr=1.0)
+    assert watch.diagnosis.findings[0].name == "step-too-large"
+    assert watch.diagnosis.findings[0].suggested["lr"] < 0.3

@@ -10,6 +10,7 @@ of tokens does.
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
@@ -39,13 +40,14 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 def _scheduled(outcome: Outcome) -> Finding:
     lr = largest_lr(outcome.subject)
-    return finding_of(
+    found = finding_of(
         outcome,
         f"The schedule reduced the learning rate from {lr:.3g} to {lr * lr_left(outcome.subject):.2g} while there was "
         "more to learn.",
         f"a slower schedule: keep lr={lr:.3g} for longer, and let it reach zero only at the last step",
         {"schedule": "constant", "lr": lr},
     )
+    return found if outcome.misses_much else replace(found, severity="note")  # more steps always gain something
 
 
 def sign(subject: Subject) -> bool:

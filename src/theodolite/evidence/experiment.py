@@ -76,8 +76,8 @@ something it is the cause, even if another arm recovers more."""
 LONGER = 60
 """The rank from which on an intervention is more training."""
 
-COMES_DOWN = 0.7
-"""The share of its first losses below which a training has come down."""
+COMES_DOWN, RISES = 0.7, 2.0
+"""The share of its first losses below which a training has come down, and the multiple above which it blows up."""
 
 HORIZON = 20_000
 """Steps that are taken to be planned where nobody said: a run that comes down slowly may have them before it."""
@@ -306,10 +306,17 @@ def _is_level(found: Experiment, name: str, slack: float) -> bool:
 
 
 def _helped(found: Experiment, name: str) -> bool:
-    """Whether an arm went better than the training as it is, or no worse with a larger step or where nothing was learned."""
+    """Whether an arm went better than the training as it is, or no worse with a larger step or where nothing was learned.
+
+    Where training makes the loss larger than it was, a step of zero would do better: then smaller ones are tried in any case.
+    """
     arm, plain = found.arms.get(name), found.plain
-    if arm is None or plain is None or arm.diverged:
-        return arm is not None and plain is not None and plain.diverged and arm.change.lr < 1
+    if arm is None or plain is None:
+        return False
+    if arm.change.lr < 1 and (plain.diverged or _last_loss(plain) > plain.losses[0]):
+        return True
+    if arm.diverged:
+        return False
     mine, other = arm.score(), plain.score()
     if mine is None:
         return False
@@ -350,8 +357,9 @@ def _decide(found: Experiment, made: int) -> None:
             run is not None and one.change.from_here and plain.steps > made
         )  # then the copy is longer than the run, too
         gain = gain_of(subject, trial.score(), run if longer else reference, losses_alike=one.alike)
-        if reference is None:  # what comes down where the run blows up is a cure, however far it has to go
-            gain = Gain(1.0, math.nan, math.inf) if _comes_down(trial) else Gain(0.0, math.nan, 0.0)
+        if reference is None or _blows_up(subject, plain, reference):
+            # what comes down where the training blows up is a cure, however far it has to go
+            gain = Gain(1.0, math.nan, math.inf) if _comes_down(subject, trial) else Gain(0.0, math.nan, 0.0)
         found.outcomes.append(Outcome(subject, one, trial, plain, gain, run if made else reference, bool(made)))
     worthy = [o for o in found.outcomes if _counts(found, o, made)]
     if not worthy:
@@ -398,13 +406,35 @@ def _recovered(subject: Subject, worthy: list[Outcome], reference: Score | None)
     return {name: value / top if top > 0 else 1.0 for name, value in found.items()}
 
 
-def _comes_down(trial: Trial) -> bool:
-    """Whether the last quarter of a trial lies clearly below its first steps."""
-    cut = max(1, trial.steps // 4)
+def _blows_up(subject: Subject, plain: Trial, reference: Score) -> bool:
+    """Whether nothing was learned and the loss rose, for a quarter of the steps, to more than twice where it began.
+
+    A schedule may bring such a run back to ignoring the input in the end: its last loss does not show what happened.
+    """
+    cut = max(1, plain.steps // 4)
+    quarters = [plain.losses[i : i + cut] for i in range(0, plain.steps - cut + 1, cut)]
+    rose = any(sum(part) / cut > RISES * abs(plain.losses[0]) for part in quarters)
+    return rose and present_skill(subject, reference) <= NOTHING
+
+
+def _last_loss(trial: Trial) -> float:
+    """The mean over the last quarter of its steps."""
+    last = trial.losses[-max(1, trial.steps // 4) :]
+    return sum(last) / len(last)
+
+
+def _comes_down(subject: Subject, trial: Trial) -> bool:
+    """Whether the last quarter of a trial lies clearly below its first steps, or at the loss of ignoring the input.
+
+    That is what a training reaches first; of many classes it is not far below where it begins.
+    """
+    score, constant = trial.score(), judged_constant(subject)
     if trial.diverged or trial.steps < 4:
         return False
-    first, last = (sum(part) / len(part) for part in (trial.losses[: max(1, cut // 4)], trial.losses[-cut:]))
-    return last < COMES_DOWN * first
+    if score is not None and score.loss <= constant + NOTHING * abs(constant):
+        return True
+    first = trial.losses[: max(1, trial.steps // 16)]
+    return _last_loss(trial) < COMES_DOWN * sum(first) / len(first)
 
 
 def _better(one: Score | None, other: Score | None) -> Score | None:

@@ -60,7 +60,7 @@ def _lengths(name: str, table: Tensor, said: str) -> Iterator[Reading]:
         against="chance",
         meaning="Rows have nearly one length, as at random."
         if share <= band.high
-        else f"Rows differ {share / chance:.2g} times as much in length as random ones: some tokens moved more than others.",
+        else f"Rows differ {share / chance:.2g} times as much in length as random ones: some were trained more than others.",
     )
 
 
