@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
-from theodolite.evidence.task import Score, constant_loss, scores
+from theodolite.evidence.task import Score, constant_loss, scores, task
 from theodolite.evidence.trial import SURE, judged_constant
 
 RISEN, LOST = 0.25, 0.12
@@ -34,8 +34,10 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if training is None or held is None or not math.isfinite(constant) or not training.loss < held.loss:
         return
     moments = () if subject.run is None else subject.run.moments
-    best = _best_moment(moments, constant, held.stderr)
-    if best is not None and not training.loss < best.validation_loss:
+    looked = moments[-1].facts.get("validation_samples", held.samples) if moments else held.samples
+    unit = looked if task(subject).summed else 1.0  # looks note the loss as it is, the sum over their samples too
+    best = _best_moment(moments, unit * constant, unit * held.stderr * math.sqrt(held.samples / looked))
+    if best is not None and not unit * training.loss < best.validation_loss:
         best = None
     gap = training.accuracy - held.accuracy
     known = gap == gap

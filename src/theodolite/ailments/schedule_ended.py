@@ -31,17 +31,17 @@ def _made_with(subject: Subject) -> float:
 
 def share_without_step(subject: Subject) -> float:
     """The share of the run for which the step was next to nothing; not a number before two looks."""
-    moments = [] if subject.run is None else subject.run.moments
-    if subject.optimizer is None or len(moments) < 3 or not _made_with(subject):
+    rates = () if subject.run is None else subject.run.rates
+    if subject.optimizer is None or len(rates) < 3 or not _made_with(subject):
         return math.nan
-    steps = [b.step - a.step for a, b in itertools.pairwise(moments)]
-    idle = [not moment.lr >= SMALL * _made_with(subject) for moment in moments[1:]]  # a look notes no step of zero
+    steps = [b - a for (a, _), (b, _) in itertools.pairwise(rates)]
+    idle = [lr < SMALL * _made_with(subject) for _, lr in rates[1:]]
     return sum(n for n, at_rest in zip(steps, idle, strict=True) if at_rest) / max(1, sum(steps))
 
 
 def _says(subject: Subject) -> str:
     assert subject.run is not None
-    lrs = [0.0 if math.isnan(m.lr) else m.lr for m in subject.run.moments]
+    lrs = [lr for _, lr in subject.run.rates]
     share, top = share_without_step(subject), _made_with(subject)
     never = max(lrs) < SMALL * top
     how = "never rose" if never else f"fell from {max(lrs):.3g} to {lrs[-1]:.3g} early"

@@ -39,7 +39,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 def _warms_up(subject: Subject) -> bool:
     """Whether the first look saw a step well below the largest."""
-    seen = [] if subject.run is None else [moment.lr for moment in subject.run.moments if moment.lr > 0]
+    seen = [] if subject.run is None else subject.run.lrs
     return bool(seen) and seen[0] < RISEN * max(seen)
 
 

@@ -24,7 +24,8 @@ class Run:
 
     ``left_out`` names parameters that no step changes, by the reason. ``silent`` are exact facts of its steps that no training
     should show (such as ``"gradient cleared"``), each with what it is about: names, counts, words. ``steps`` is how many steps
-    were made, or are planned where there is no moment yet; None where nobody said.
+    were made, or are planned where there is no moment yet; None where nobody said. ``rates`` are steps with their learning rates,
+    those of the moments unless more are known; 0 where it was 0 or is not known.
     """
 
     moments: tuple[RunMoment, ...] = ()
@@ -32,6 +33,17 @@ class Run:
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     silent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     steps: int | None = None
+    rates: tuple[tuple[int, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.rates:
+            told = tuple((moment.step, moment.lr if moment.lr > 0 else 0.0) for moment in self.moments)
+            object.__setattr__(self, "rates", told)
+
+    @property
+    def lrs(self) -> list[float]:
+        """The learning rates of the run that are not 0, in their order."""
+        return [lr for _, lr in self.rates if lr > 0]
 
     @property
     def last_step(self) -> int:

@@ -146,6 +146,12 @@ class Subject:
         same._set(lr=lr, momentum=momentum, seen={})
         return same
 
+    def of_data(self, data: Batches) -> Subject:
+        """The same subject, not checked again, with other data of which nothing was measured yet."""
+        same = copy.copy(self)
+        same._set(data=data, seen={})
+        return same
+
     def batches(self) -> Iterator[Batch]:
         """Every batch, on the model's device and in its precision."""
         assert self.model is not None and self.data is not None, "an instrument that reads data must say so in needs"

@@ -93,7 +93,7 @@ def _counted(subject: Subject) -> int:
 
 def largest_lr(subject: Subject) -> float:
     """The largest step size that the run has used, else that of its schedule; 0: not known."""
-    seen = [] if subject.run is None else [moment.lr for moment in subject.run.moments if moment.lr > 0]
+    seen = [] if subject.run is None else subject.run.lrs
     groups = [] if subject.optimizer is None else subject.optimizer.param_groups
     base = max((base_lr(group) for group in groups), default=0.0)
     return max(seen) if len(seen) > 1 else max([base, *seen])
@@ -114,7 +114,7 @@ def lr_left(subject: Subject) -> float:
 
 def is_warming_up(subject: Subject) -> bool:
     """Whether the step still rises at the last look."""
-    lrs = [] if subject.run is None else [moment.lr for moment in subject.run.moments if moment.lr > 0]
+    lrs = [] if subject.run is None else subject.run.lrs
     return len(lrs) > 1 and lrs[-1] >= max(lrs) > 1.01 * lrs[0] and lrs[-1] > 1.001 * lrs[-2]
 
 
@@ -126,9 +126,7 @@ def schedule(subject: Subject, steps: int) -> list[float] | None:
     """
     if subject.run is None:
         return None
-    seen = [
-        (moment.step, moment.lr if moment.lr > 0 else 0.0) for moment in subject.run.moments
-    ]  # a step of 0 is not noted
+    seen = subject.run.rates
     top = largest_lr(subject)
     if not any(lr > 0 for _, lr in seen):
         return None

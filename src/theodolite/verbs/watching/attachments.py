@@ -39,7 +39,7 @@ from theodolite.verbs.watching.training import (
 )
 from theodolite.verbs.watching.training_batches import TrainingBatches
 from theodolite.verbs.watching.training_losses import TrainingLosses
-from theodolite.verbs.watching.watched_run import odd_batch, run_of, tried_step
+from theodolite.verbs.watching.watched_run import STEPS, TRIED, odd_batch, run_of, tried_step
 from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 
 if TYPE_CHECKING:
@@ -177,15 +177,16 @@ class Attachments:
         if watch.plays and math.isfinite(watch.records[-1].facts.get("step_loss", math.nan)):
             found = [finding for finding in found if finding.name not in RISING]
         for place, finding in enumerate(found):
-            if finding.name == "step-too-large" and finding.name not in self.alarms.standing:
+            new = finding.name == "step-too-large" and finding.name not in self.alarms.standing
+            if new and watch.affords_trial(TRIED * STEPS):
                 found[place] = tried_step(watch, origin, finding)
         return found
 
     def silent_facts(self, watch: Watch) -> dict[str, tuple[str, ...]]:
         """Exact facts of the steps so far that no training should show."""
         seen = watch.data if isinstance(watch.data, list) else [] if self.batches is None else self.batches.kept
-        lrs = [record.lr for record in watch.records if record.lr]
-        of_steps = self.errors.facts(seen, lrs, watch.data, watch.subject.data.first()) or {}
+        lrs = [lr for _, lr in watch.rates if lr]
+        of_steps = self.errors.facts(seen, lrs, watch.data, watch.looked_at.data.first()) or {}
         return of_steps | (self.trace.facts() or {})
 
     def publish(self, watch: Watch, record: Record) -> None:

@@ -86,6 +86,7 @@ class Carried:
     entries: Mapping[str, Tensor] | None = field(default=None, repr=False)
     ways: dict[str, Tensor] = field(default_factory=dict, repr=False)
     vectors: Tensor | None = field(default=None, repr=False)
+    known: dict[str, Any] = field(default_factory=dict, repr=False)
     sample_bytes: float | None = None
     most_bytes: int = 0
     after_look: int = 0
@@ -110,7 +111,7 @@ class Carried:
 class LookContext:
     """One look: the subject at its present weights with the present step size, and what was measured so far in it.
 
-    ``bare``: it is thinned to forward passes, and no gradient is taken.
+    ``bare``: it is thinned to forward passes, and no gradient is taken. ``products`` with the Hessian were made in it.
     """
 
     subject: Subject
@@ -120,6 +121,7 @@ class LookContext:
     training: Training = field(default_factory=Training)
     facts: dict[str, float] = field(default_factory=dict)
     bare: bool = False
+    products: int = 0
 
     @contextlib.contextmanager
     def stepping(self) -> Iterator[None]:
@@ -253,6 +255,7 @@ class LookContext:
                 raise
             except (RuntimeError, OnceDifferentiableError):  # an operation that can be differentiated once
                 found = self._by_differences(count)
+        self.products = found.products
         few = len(found.vectors) == 1 and self.operator_is_large
         self.carried.vectors = (
             found.vectors.bfloat16() if few else found.vectors

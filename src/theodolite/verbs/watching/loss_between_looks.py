@@ -4,12 +4,13 @@ A catapult is over within some ten steps, and looks are a hundred apart.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from theodolite.core.subject import Subject
+from theodolite.io.batches import Batch
 from theodolite.theory.dynamics import Moment, is_launch
 
 FELT = 0.05
@@ -73,6 +74,11 @@ class LossBetweenLooks:
 
 def loss_as_evaluated(subject: Subject) -> float:
     """The loss on the probe in evaluation mode: one forward pass."""
+    return mean_loss(subject, subject.batches())
+
+
+def mean_loss(subject: Subject, batches: Iterable[Batch]) -> float:
+    """The mean loss of some batches; the model is asked as it is."""
     with torch.no_grad():
-        parts = [(float(subject.loss_on(batch)), len(batch)) for batch in subject.batches()]
+        parts = [(float(subject.loss_on(batch)), len(batch)) for batch in batches]
     return sum(value * size for value, size in parts) / sum(size for _, size in parts)

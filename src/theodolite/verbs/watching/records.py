@@ -96,9 +96,14 @@ def standing(records: Iterable[Record]) -> list[Record]:
 
 
 def last_standing(records: Sequence[Record]) -> list[Record]:
-    """The last of `standing` records, from as few of them as it takes: one, or none where there is none."""
-    whole = next((n for n in range(len(records) - 1, -1, -1) if THINNED not in records[n].facts), 0)
-    return standing(records[whole:])[-1:]
+    """The last of `standing` records, from the few that tell: one, or none where there is none."""
+    telling: list[Record] = []
+    for record in reversed(records):
+        if not telling or record.facts.get(THINNED, 0.0) < min(r.facts.get(THINNED, 0.0) for r in telling):
+            telling.append(record)
+        if THINNED not in record.facts:
+            break
+    return standing(reversed(telling))[-1:]
 
 
 def thinned_note(names: Iterable[str], why: str) -> str:

@@ -161,11 +161,9 @@ class StepTrace:
         """Read what was kept, once for all of it."""
         if not self._new:
             return
-        losses = [
-            torch.stack([v.float().mean() for v in values]).mean() if values else None for values, *_ in self._new
-        ]
-        known = [value for value in losses if value is not None]
-        numbers = iter(torch.stack(known).tolist() if known else [])
+        values = [value.float().mean() if value.ndim else value.float() for noted, *_ in self._new for value in noted]
+        numbers = iter(torch.stack(values).tolist() if values else [])
+        losses = [statistics.fmean(next(numbers) for _ in noted) if noted else None for noted, *_ in self._new]
         before = torch.stack([row[1] for row in self._new]).float()
         after = torch.stack([row[2] for row in self._new]).float()
         last = before[:1] if self._last is None else self._last[None]
@@ -179,8 +177,8 @@ class StepTrace:
         updates, outside = parts.tolist()
         first = self._steps - len(self._new)
         for i, (_, _, _, lr, batch) in enumerate(self._new):
-            loss = math.nan if losses[i] is None else next(numbers)
-            loss = math.inf if losses[i] is not None and math.isnan(loss) else loss
+            known = losses[i]
+            loss = math.nan if known is None else math.inf if math.isnan(known) else known
             self._rows.append(StepRow(first + i, loss, tuple(updates[i]), tuple(outside[i]), lr, batch))
             if len(self._first) < 4 and math.isfinite(loss):
                 self._first.append(loss)
@@ -204,10 +202,10 @@ class StepTrace:
 
     def _jumped(self, loss: float, past: Sequence[StepRow], far: tuple[float, float]) -> bool:
         losses = [row.loss for row in past]
-        middle, highest = statistics.median(losses), max(losses)
-        start = statistics.mean(self._first)
-        if not math.isfinite(loss):
-            return True
+        highest = max(losses)
+        if not math.isfinite(loss) or loss <= highest:
+            return not math.isfinite(loss)
+        middle, start = statistics.median(losses), statistics.fmean(self._first)
         # a run that has learned nothing has nothing to lose but its loss itself
         return loss - middle > max(far[0] * (highest - middle), far[1] * max(start - middle, abs(middle)))
 

@@ -87,11 +87,19 @@ class TrainingBatches:
         if not members or not len(batch):
             return
         self.sizes[len(batch)] += 1
-        if self._heard is not None and (self._label or self._path is not None):
-            self._tell(batch, output, sys._getframe(1))
         enough = self._samples >= MOST_SAMPLES or len(self.kept) >= MOST_BATCHES or self._bytes >= MOST_BYTES
+        if self._path is not None:
+            wanted = self._heard is not None or not enough
+            target = self._target_at(sys._getframe(1), batch, wait=not enough) if wanted else None
+            if target is not None:
+                self._tell(batch, output, target)
+                if not enough:
+                    self._keep(batch, target)
+            return
+        if self._label and self._heard is not None:
+            self._tell_own(batch, output)
         if enough or self._failed >= TRIES:
-            if self.sizes.total() > MOST_BATCHES and (self._heard is None or not (self._label or self._path)):
+            if self.sizes.total() > MOST_BATCHES and (self._heard is None or not self._label):
                 self.remove()
             return
         named = self._named(batch, output)
@@ -99,11 +107,6 @@ class TrainingBatches:
             self._keep(named, named.target)
             return
         found = [*_candidates(sys._getframe(1), len(batch)), *self._indexed(sys._getframe(1), batch)]
-        if self._path is not None:
-            target = next((t for path, t in found if path == self._path), None)
-            if target is not None:
-                self._keep(batch, target)
-            return
         self._prove(batch, found, output, members)
 
     def _named(self, batch: Batch, output: Any) -> Batch | None:
@@ -126,18 +129,18 @@ class TrainingBatches:
         self._label = name
         return _without(batch, name)
 
-    def _tell(self, batch: Batch, output: Any, frame: Any) -> None:
-        """The loss of this batch to whoever listens; of a large answer that of its first samples."""
+    def _tell_own(self, batch: Batch, output: Any) -> None:
+        """The loss that the model computes itself to whoever listens."""
         assert self._heard is not None
-        if self._label:
-            own = output.get("loss") if isinstance(output, Mapping) else None
-            if isinstance(own, Tensor) and isinstance(batch.keywords.get(self._label), Tensor):
-                self._heard(own.detach(), _without(batch, self._label))
+        own = output.get("loss") if isinstance(output, Mapping) else None
+        if isinstance(own, Tensor) and isinstance(batch.keywords.get(self._label), Tensor):
+            self._heard(own.detach(), _without(batch, self._label))
+
+    def _tell(self, batch: Batch, output: Any, target: Tensor) -> None:
+        """The loss of this batch to whoever listens; of a large answer that of its first samples."""
+        if self._heard is None:
             return
-        target = self._target_at(frame, batch)
         answer = output["logits"] if isinstance(output, Mapping) and "logits" in output else output
-        if target is None:
-            return
         rows = len(batch)
         if isinstance(answer, Tensor) and answer.ndim and len(answer) == rows:
             rows = max(1, min(rows, LARGEST // max(1, answer[0].numel())))
@@ -149,15 +152,18 @@ class TrainingBatches:
             return
         self._heard(value, Batch(batch.inputs, batch.keywords, target))
 
-    def _target_at(self, frame: Any, batch: Batch) -> Tensor | None:
-        """The tensor at the place where the target was found first; looked up, not searched for."""
+    def _target_at(self, frame: Any, batch: Batch, *, wait: bool) -> Tensor | None:
+        """The tensor at the place where the target was found first; looked up, not searched for.
+
+        Rows of a whole column on a device are found only where the device may be waited for.
+        """
         assert self._path is not None
         depth, name, key = self._path
         held = next((h for d, h in _callers(frame) if d == depth), {})
         found = held.get(name)
         if isinstance(key, str) and isinstance(found, Tensor):  # rows of a whole column
             given, whole = batch.tensors()[0], held.get(key)
-            if given.device.type != "cpu" or not isinstance(whole, Tensor):  # the device would be waited for
+            if not isinstance(whole, Tensor) or (given.device.type != "cpu" and not wait):
                 return None
             rows = self._rows_of(whole, given)
             return None if rows is None else found[rows]

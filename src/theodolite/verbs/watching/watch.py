@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -15,6 +15,8 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.checks import InputError
 from theodolite.core.reading_table import COLUMNS
+from theodolite.evidence.batches import price
+from theodolite.measure import normalizes_batches
 from theodolite.measure.dynamics import bare_optimizer
 from theodolite.theory.dynamics import TrainingPhase, training_phase
 from theodolite.verbs._presented import PresentableAnswers, Sheet
@@ -27,25 +29,17 @@ from theodolite.verbs.watching.optimizer_events import optimizer_lr, optimizer_m
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.sharded import Gathered, is_sharded
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
-from theodolite.verbs.watching.thinning import Thinning
+from theodolite.verbs.watching.thinning import FEWEST, SAMPLES, SPREAD, LookAccount, LookPrices
 from theodolite.verbs.watching.training_batches import TrainingBatches
-from theodolite.verbs.watching.watched_run import held_out_batches, subject_of_run
+from theodolite.verbs.watching.watched_run import held_out_batches, subject_of_run, thinned_batches, thinned_subject
 
 if TYPE_CHECKING:
     from theodolite.core.subject import Subject
+    from theodolite.io.batches import Batch
     from theodolite.report.opening import Opening
     from theodolite.theory.dynamics.stationarity import Sampler
     from theodolite.verbs.diagnosis import Diagnosis
     from theodolite.verbs.watching.silent_errors import SilentErrors
-
-AUTO = 0.05
-"""The share of training time that ``every="auto"`` spends, unless ``budget`` says otherwise."""
-
-SOON = 10
-"""Steps between the first two looks at a model that is spread over processes, before the price of a look is known."""
-
-FEW = 4
-"""Last looks of which the cheapest tells what one more would take at least."""
 
 
 def _assumed_loss(output: Any, target: Any) -> Tensor:
@@ -64,10 +58,11 @@ class Watch(PresentableAnswers):
     ``sampler`` say how training draws batches. ``loss`` is the one you train on; without it cross-entropy is assumed,
     and said.
 
-    ``every`` is a number of steps, or ``"auto"``: as often as ``budget``, a share of the training time, allows; a number
-    together with a ``budget`` respects both. Without a budget a look takes on average the time of one step at cheap and
-    15 at standard: expensive readings are taken at some looks only, and at once if something seems wrong. With
-    ``budget=math.inf``, and by `look`, everything is measured.
+    ``every`` is a number of steps, or ``"auto"``: as often as ``budget`` allows. ``budget`` is the share of the work of
+    training that all looks together may take, 1 % at cheap and 5 % at standard unless you say otherwise: work is counted in
+    passes through the model, so that the same run is measured in the same way on any machine. Within it a look reads as many
+    samples of the probe and of the validation data as a batch of training has, expensive readings are taken at some looks
+    only, and a look that cannot be afforded is left out. With ``budget=math.inf``, and by `look`, everything is measured.
 
     With ``out`` each record is written to that folder at once, `live.html` there shows the run so far, and a run that
     starts again with the same folder continues it, compared with its first weights. For the same looks as without the
@@ -119,8 +114,6 @@ class Watch(PresentableAnswers):
         self._attached = Attachments(self.model, outer, self.optimizer, self.autocast, self.gathered)
         self._attached.tell(self.on_finding, self.stop_on, self.writer, self._pages())
         self.optimizer, self.events = self._attached.optimizer, self._attached.events
-        if self.every == "auto" and self.budget is None:
-            self.budget = AUTO
         if self.loss is _assumed_loss:
             self.loss = cross_entropy
             if not self._attached.silent:
@@ -147,14 +140,15 @@ class Watch(PresentableAnswers):
             self._carried,
             self.level,
             Batching(self.batch_size, self.samples, self.sampler),
-            held_out_batches(kept_probe(self.validation, self.model), self.model),
-            Thinning.of(self.level, self.budget),
-            lambda: time.perf_counter(),
+            LookAccount.of(self.level, self.budget),
         )
+        self._held_out = held_out_batches(kept_probe(self.validation, self.model), self.model)
+        self._looked: Subject | None = None  # the subject with those samples of the probe that looks read
+        self._rates: dict[int, float] = {record.step: record.lr or 0.0 for record in self.records}
+        self._note_at = -math.inf
         if self.gathered is not None:
             self.gathered.settle()
         self.plays = False  # against another network: a loss that rises is no sign of trouble then
-        self._begun = self._training  # seconds of training before this process, whose steps are counted
         self._steps = 0
 
     def __call__(self, step: int, *, lr: float | None = None, momentum: float = 0.0) -> Record | None:
@@ -169,11 +163,13 @@ class Watch(PresentableAnswers):
         self._steps += 0 if self._seen is None else max(0, step - self._seen)
         self._seen, self._latest = step, time.perf_counter()
         self._attached.trace.note_step(step)
-        due = step >= self._next and self._affordable()
+        if step >= self._note_at:
+            self._note_rate(step)
+        due = step >= self._next
         record = self._look(step, lr, momentum, whole=False) if due else None
         if not due and self._attached.between.due(step):
             self._read_between(step)
-        self._attached.expect(step + stride >= self._next and self._affordable())
+        self._attached.expect(step + stride >= self._next)
         return record
 
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0, whole: bool = True) -> Record:
@@ -193,21 +189,12 @@ class Watch(PresentableAnswers):
             try:
                 if self.gathered.first:
                     record = self._look(step, lr, momentum, whole=False)
-                    after = self._next if self.every != "auto" else step + self._pause()
+                    after = self._next
             finally:
                 self._next = self.gathered.agreed(after)
         self._seen = step
         self._attached.expect(step + stride >= self._next)
         return record
-
-    def _pause(self) -> int:
-        """Steps after which one more look, as dear as the cheapest of the last ones, stays within the budget."""
-        if not self._steps or self.budget is None or math.isinf(self.budget):
-            return SOON
-        a_step = (self.training_seconds - self._begun) / self._steps
-        price = min(record.seconds for record in self.records[-FEW:])
-        steps = (self._watching + price) / (self.budget * a_step) if a_step > 0 else SOON
-        return max(1, math.ceil(steps) - self._steps)
 
     def _look(self, step: int, lr: float | None, momentum: float, *, whole: bool) -> Record:
         if self._attached.silent:
@@ -222,9 +209,18 @@ class Watch(PresentableAnswers):
         wait_for(self.model)
         started = self._latest = time.perf_counter()
         self._training = self.training_seconds
-        subject = self.subject.stepping(lr, momentum)
-        a_step = (self._training - self._begun) / self._steps if self._steps else math.nan
-        found = self._reader.look(subject, self.records, step, a_step=a_step, whole=whole, room=self._room())
+        self._rates[step] = lr or 0.0
+        subject, held_out = self._samples()
+        prices, a_step = self._prices(subject, held_out)
+        found = self._reader.look(
+            subject.stepping(lr, momentum),
+            held_out,
+            self.records,
+            step,
+            whole=whole,
+            prices=prices,
+            trained=self._steps * a_step,
+        )
         self._attached.release()
         facts = found.facts | self._attached.between.facts() | self._attached.losses.facts()
         bare = self._as_before(Record(step, lr, momentum, tuple(found.readings), tuple(found.notes), facts=facts))
@@ -232,21 +228,74 @@ class Watch(PresentableAnswers):
         phase = training_phase(history)
         self._attached.between.follow(history)
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
-        judged = time.perf_counter()
         alarms = self._attached.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started
-        apart = time.perf_counter() - judged if alarms else 0.0  # trials of a remedy are no part of a look's price
         record = self.records[-1] = replace(
             self.records[-1], alarms=alarms, seconds=seconds, watching=self._watching + seconds, training=self._training
         )
         self._stored.add(record)
         self._attached.publish(self, record)
-        self._next = -math.inf if self.every == "auto" else step + self.every
+        self._next = step + self._pause(prices, a_step)
         self._since = self._latest = time.perf_counter()
         self._watching += self._since - started
-        self._reader.thinning.paid(found.size, self._since - started - apart, found.added, a_step)
         self._attached.alarms.stop(step)
         return record
+
+    def _samples(self) -> tuple[Subject, Sequence[Batch]]:
+        """The samples of the probe and of the validation data that looks read: all, or as many as training has in a batch."""
+        if self._looked is None:
+            self._looked = self.subject
+            if not self._reader.account.is_endless:
+                few = max(FEWEST, self.seen_batch_size or SAMPLES)
+                self._looked, self._held_out = thinned_subject(self.subject, few), thinned_batches(self._held_out, few)
+        return self._looked, self._held_out
+
+    @property
+    def looked_at(self) -> Subject:
+        """The subject with the samples of the probe that looks read."""
+        return self._samples()[0]
+
+    def affords_trial(self, steps: int) -> bool:
+        """Whether so many steps on copies fit into what looks may take; they are paid then, as a whole look is."""
+        account, a_step = self._reader.account, self._prices(*self._samples())[1]
+        if account.is_endless:
+            return True
+        afforded = account.left("whole", self._steps * a_step) >= steps * a_step
+        account.spent["whole"] += steps * a_step if afforded else 0.0
+        return afforded
+
+    @property
+    def seen_batch_size(self) -> int | None:
+        """Samples of a batch of training, as told or seen; None where neither."""
+        seen = self.training_batches
+        return self.batch_size or (None if seen is None else seen.batch_size)
+
+    def _prices(self, subject: Subject, held_out: Sequence[Batch]) -> tuple[LookPrices, float]:
+        """What a look and a step of training cost, in nominal seconds."""
+        cost, samples = price(self.subject), sum(map(len, subject.data))
+        tensors = sum(1 for _ in self.model.parameters())
+        passes = 1 if self.events is None else max(1, self.events.passes)
+        a_step = passes * cost.step(self.seen_batch_size or samples)
+        twice = normalizes_batches(self.model)
+        return LookPrices.of(cost, tensors, samples, sum(map(len, held_out)), normalized=twice), a_step
+
+    def _pause(self, prices: LookPrices, a_step: float) -> int:
+        """Steps until the next look: as many as were told, and as many as it takes to earn one."""
+        until = self._reader.account.steps_until(prices.loss, self._steps * a_step, a_step)
+        if self.every == "auto":
+            return max(1, until, 0 if self._reader.account.is_endless else int(SPREAD * self._steps))
+        return self.every * max(1, math.ceil(until / self.every))
+
+    def _note_rate(self, step: int) -> None:
+        """Note the learning rate, at looks that are left out too: trials go through the schedule of the run."""
+        if self.optimizer is not None:
+            self._rates[step] = optimizer_lr(self.optimizer)
+        self._note_at = step + (self.every if self.every != "auto" else max(1, int(SPREAD * self._steps)))
+
+    @property
+    def rates(self) -> tuple[tuple[int, float], ...]:
+        """The learning rate at steps of the run, 0 where it was 0 or is not known."""
+        return tuple(sorted(self._rates.items()))
 
     def _pages(self) -> tuple[Path, ...]:
         """Where the run so far is shown: in its folder, and where its user asked for."""
@@ -376,7 +425,7 @@ class Watch(PresentableAnswers):
         """Read the loss alone: what that costs is time of looks, not of training."""
         started = time.perf_counter()
         with self._attached.between_looks():
-            self._attached.between.read(step, self.subject)
+            self._attached.between.read(step, self._samples()[0])
         spent = time.perf_counter() - started
         self._watching += spent
         self._latest += spent
@@ -388,19 +437,6 @@ class Watch(PresentableAnswers):
         if known is None or known.step != found.step or known.facts.get("loss") != found.facts.get("loss"):
             return found
         return replace(found, readings=known.readings, notes=known.notes, facts=known.facts)
-
-    def _affordable(self) -> bool:
-        """Whether one more look, as dear as the last, stays within the budget."""
-        if not self.records or self._since is None:
-            return True
-        cheapest = min(record.seconds for record in self.records[-FEW:])
-        return cheapest <= self._room()
-
-    def _room(self) -> float:
-        """Seconds that the budget leaves for looks; without one there is no end of them."""
-        if self.budget is None or math.isinf(self.budget):
-            return math.inf
-        return max(0.0, self.budget * self.training_seconds - self._watching)
 
     @property
     def training_seconds(self) -> float:
@@ -419,8 +455,9 @@ class Watch(PresentableAnswers):
             self.records[:] = kept
             self._carried.forget_window()
             self._attached.between.end()
-            if self.every != "auto":
-                self._next = kept[-1].step + self.every if kept else -math.inf
+            self._rates = {at: lr for at, lr in self._rates.items() if at < step}
+            self._note_at = -math.inf
+            self._next = kept[-1].step + self.every if kept and self.every != "auto" else -math.inf
 
 
 def _check(every: Any, level: Any, budget: float | None) -> None:
@@ -429,4 +466,4 @@ def _check(every: Any, level: Any, budget: float | None) -> None:
     if level not in LEVELS:
         raise InputError(f"expected a level cheap, standard or full, got {level!r}")
     if budget is not None and not budget > 0:
-        raise InputError(f"expected a share of training time such as 0.05, or math.inf for whole looks, got {budget!r}")
+        raise InputError(f"expected a share of training such as 0.05, or math.inf for whole looks, got {budget!r}")

@@ -15,10 +15,11 @@ from theodolite.core.ailment import Finding
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import rows_of
+from theodolite.evidence.batches import joined, rows_of
 from theodolite.io.batches import Batch, Batches
 from theodolite.measure.dynamics.training_copies import copied_training
 from theodolite.verbs.watching.layers import layer_facts, starting_entries
+from theodolite.verbs.watching.loss_between_looks import mean_loss
 from theodolite.verbs.watching.records import Record, last_standing
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from theodolite.verbs.watching.step_trace import Spike
     from theodolite.verbs.watching.watch import Watch
 
-LARGEST_TRIED, WORK, STEPS = 1 << 21, 2.0, 60
-"""Models of up to so many parameters have a remedy tried on copies while they train; nominal seconds and steps of that."""
+LARGEST_TRIED, WORK, STEPS, TRIED = 1 << 21, 2.0, 60, 2
+"""Models of up to so many parameters have a remedy tried on copies while they train; nominal seconds and steps of that, and how
+many copies that takes as a rule."""
 FEW, LEAST = 8, 4
 """Batches and samples that an odd batch is looked at by, and samples of one that can be told from a single odd sample."""
 CALM, FALLS = 1.2, 0.98
@@ -44,10 +46,9 @@ def run_of(
     events = {} if watch.events is None else dict(watch.events.counts())
     if watch.optimizer is not None:
         events["maximizes"] = float(any(group.get("maximize") for group in watch.optimizer.param_groups))
-    seen = watch.training_batches
-    size = watch.batch_size or (None if seen is None else seen.batch_size)
-    events["batch size"] = float(size or math.nan)
-    return Run(tuple(map(moment_of, records)), events, left_out or {}, watch.silent if silent is None else silent)
+    events["batch size"] = float(watch.seen_batch_size or math.nan)
+    told = watch.silent if silent is None else silent
+    return Run(tuple(map(moment_of, records)), events, left_out or {}, told, rates=watch.rates)
 
 
 def subject_of_run(watch: Watch, origin: Mapping[str, Tensor]) -> Subject:
@@ -155,30 +156,50 @@ def held_out_batches(validation: Any, model: nn.Module) -> tuple[Batch, ...]:
         return tuple(batch.on(model) for batch in Batches(validation, model))
 
 
-def facts_beside(context: LookContext, held_out: Sequence[Batch]) -> dict[str, float]:
-    """What each look notes beside its readings: accuracy and held-out loss, and each layer's gradient and way so far."""
+def thinned_subject(subject: Subject, samples: int) -> Subject:
+    """The same subject with about so many samples of its data, evenly spread; as it is where they cannot be taken apart."""
+    whole = list(subject.data)
+    few = thinned_batches(whole, samples)
+    if few is whole:
+        return subject
+    return subject.of_data(Batches(_as_given(few), subject.model))
+
+
+def thinned_batches(whole: Sequence[Batch], samples: int) -> Sequence[Batch]:
+    """About so many samples of some batches, evenly spread and in one batch where they fit together."""
+    count = sum(map(len, whole))
+    together = joined(whole) if count > samples else []
+    if not together:
+        return whole
+    rows = torch.arange(samples) * count // samples
+    return (rows_of(together[0], rows.to(together[0].tensors()[0].device)),)
+
+
+def facts_beside(context: LookContext, held_out: Sequence[Batch], *, whole: bool) -> dict[str, float]:
+    """What each look notes beside its readings: held-out loss, each layer's gradient and way so far; a whole one accuracies."""
     assert context.subject.model is not None
     carried = context.carried
     if carried.entries is None:
         carried.entries = starting_entries(context.subject.model, carried.origin)
     slopes = None if context.bare else context.slope.parts
     layers = layer_facts(context.subject.model, slopes, carried.entries, carried.ways)
-    return {**scores_of(context.subject, held_out), **layers}
+    return {**scores_of(context, held_out, whole=whole), **layers}
 
 
-def scores_of(subject: Subject, held_out: Sequence[Batch]) -> Mapping[str, float]:
-    """Loss and accuracy on held-out data and accuracy on the probe, in evaluation mode; what cannot be told is left out."""
-    from theodolite.evidence.task import score_of
-
-    model = subject.model
-    if model is None or subject.loss is None or not held_out:
+def scores_of(context: LookContext, held_out: Sequence[Batch], *, whole: bool) -> Mapping[str, float]:
+    """Loss on held-out data and, of a whole look, accuracies there and on the probe, in evaluation mode, as far as they are."""
+    subject = context.subject
+    if not held_out:
         return {}
-    with torch.no_grad():
-        probe = score_of(subject, [batch.on(model) for batch in subject.data])
-        held = score_of(subject, held_out)
-    found = {} if probe is None else {"accuracy": probe.accuracy}
-    if held is not None:
-        found |= {"validation_loss": held.loss, "validation_accuracy": held.accuracy}
+    found = {"validation_loss": mean_loss(subject, held_out), "validation_samples": float(sum(map(len, held_out)))}
+    if whole:
+        from theodolite.evidence.task import score_of
+
+        subject.seen.update(context.carried.known)
+        scores = score_of(subject, list(subject.batches())), score_of(subject, held_out)
+        context.carried.known = {name: subject.seen[name] for name in ("task", "price")}
+        named = zip(("accuracy", "validation_accuracy"), scores, strict=True)
+        found |= {name: score.accuracy for name, score in named if score is not None}
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
