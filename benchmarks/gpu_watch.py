@@ -2,9 +2,8 @@
 
 12 layers of width 768, 16,384 tokens, contexts of 256, batches of 32; the probe is 4 contexts. Times are walls after the device
 has finished, memory the allocator's peak. A watched run of 410 steps is also timed whole beside the same steps bare, and its
-weights are compared bit for bit. The looks of these are whole. The mean price of looks as a user gets them, thinned, is that of
-40 more in another run, every 5 steps, after those that are whole whatever they cost: thinning counts in steps, so that it is told
-as if a hundred lay between two. `python benchmarks/gpu_watch.py` from the root of the repository.
+weights are compared bit for bit. The looks of these are whole. Another run of 800 steps tells the share that looks take
+as a user gets them. `python benchmarks/gpu_watch.py` from the root of the repository.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
 
-OFTEN, LOOKS = 5, 40
+LONGER = 800
 TOKENS, CONTEXT, WIDTH, HEADS, LAYERS, BATCH, PROBE, EVERY = 16384, 256, 768, 12, 12, 32, 4, 100
 
 
@@ -152,30 +151,18 @@ def run(device, options, level):
 
 
 def mean_price(device, options, level):
-    """Of looks in a run, after those that are whole whatever they cost: steps' time in the mean, how many were whole."""
+    """The share of a run of so many steps that looks take as users get them, and how many of them were whole."""
     data = list(batches(8, options["batch"], device, options))
     probe = next(iter(batches(1, options["probe"], device, options)))
     model, optimizer, step = training(device, options)
     watch = th.Watch(
-        model, optimizer=optimizer, probe=probe, loss=next_token, every=OFTEN, level=level, autocast=torch.bfloat16
+        model, optimizer=optimizer, probe=probe, loss=next_token, every=EVERY, level=level, autocast=torch.bfloat16
     )
-    number = free = 0
-    while len(watch.records) < free + LOOKS:
+    for number in range(LONGER):
         watch(number)
         step(data[number % len(data)])
-        number += 1
-        if watch._reader.thinning.is_free():
-            free = len(watch.records)
-    later = watch.records[free:]
-    a_step = later[-1].training / later[-1].step
-    thin = [record.seconds for record in later if "thinned" in record.facts]
-    return {
-        "steps": statistics.mean(record.seconds for record in later) / a_step,
-        "whole": len(later) - len(thin),
-        "thin": statistics.median(thin) if thin else float("nan"),
-        "free": free,
-        "step": a_step,
-    }
+    thin = sum("thinned" in record.facts for record in watch.records)
+    return {"share": watch.overhead, "looks": len(watch.records), "whole": len(watch.records) - thin}
 
 
 def main():
@@ -211,8 +198,8 @@ def main():
         )
         mean = row["mean"] = mean_price(device, options, level)
         print(
-            f"   as users get it: {mean['whole']} of {LOOKS} looks whole, the others {1e3 * mean['thin']:.0f} ms, at a step of "
-            f"{1e3 * mean['step']:.1f} ms: {100 * mean['steps'] / EVERY:.2f} % at every={EVERY}, after {mean['free']} whole looks"
+            f"   as users get it, a run of {LONGER} steps: {mean['looks']} looks, {mean['whole']} whole, "
+            f"{100 * mean['share']:.2f} %"
         )
         for note in row["notes"]:
             print("   note:", note)

@@ -7,6 +7,7 @@ diagnosis where the fact is there without a run.
 
 import argparse
 import json
+import math
 import time
 import warnings
 from contextlib import suppress
@@ -56,7 +57,12 @@ class Loop:
 
     def go(self):
         watch = th.Watch(
-            self.model, optimizer=self.optimizer, probe=(self.x[:64], self.y[:64]), every=STEPS // LOOKS, level="cheap"
+            self.model,
+            optimizer=self.optimizer,
+            probe=(self.x[:64], self.y[:64]),
+            every=STEPS // LOOKS,
+            level="cheap",
+            budget=math.inf,
         )
         for step in range(STEPS):
             self.how.get("step", Loop.step)(self, step)
@@ -356,7 +362,12 @@ def warming(length):
     class Judged(Loop):
         def go(self):
             watch = th.Watch(
-                self.model, optimizer=self.optimizer, probe=(self.x[:64], self.y[:64]), every=6, level="cheap"
+                self.model,
+                optimizer=self.optimizer,
+                probe=(self.x[:64], self.y[:64]),
+                every=6,
+                level="cheap",
+                budget=math.inf,
             )
             for number in range(STEPS):
                 step(self, number)

@@ -13,6 +13,7 @@ import argparse
 import itertools
 import json
 import logging
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,7 @@ def one(kind: str, plant: str, seed: int) -> dict[str, Any]:
         optimizer=optimizer,
         every=EVERY,
         level="cheap",
+        budget=math.inf,
         on_finding=lambda step, finding: told.append((step, finding)),
     )
     layers = [p for p in model.parameters() if p.ndim > 1]

@@ -8,9 +8,9 @@ has a ResNet-18's convolutions without its shortcuts and batch normalization, wh
 know. A run of 201 steps with a look every 100 is timed whole, watched beside bare steps of the same process. `make bench` makes
 both environments.
 
-Of each level two prices are told: that of a whole look, and the mean of looks as a user gets them, thinned to their price, after
-those that are whole whatever they cost. Thinning counts in steps, whatever lies between two looks, so that these looks are taken
-every few steps and told as if a hundred lay between them.
+Of each level two prices are told: that of a whole look, and the share of a run that looks take as a user gets them. With
+`--trades FOLDER` the runs of `trades.py` in that folder are watched besides, each as a user would: CPU seconds of looks beside
+those of the same training alone, the first looks counted in.
 """
 
 import argparse
@@ -35,8 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 BATCH, EVERY, LR = 8, 100, 1e-3
-OFTEN, LOOKS, FEWEST, LONGEST = 2, 200, 10, 30.0
-"""Steps between two looks whose mean price is measured, how many of them at most and at least, and seconds of them beyond."""
+OFTEN, LONGEST = 20, 30.0
+"""Steps between two looks whose share is measured, and seconds of such a run."""
 
 
 def network():
@@ -92,7 +92,7 @@ def run_theodolite(steps):
         found[level] = statistics.median(clocked(lambda n=n: other.look(n, lr=LR)) for n in range(1, 4))  # noqa: B023
     found["idle"] = clocked(lambda: [watch(steps, lr=LR) for _ in range(10_000)]) / 10_000
     thinned = th.Watch(model, probe=(x, y), every=OFTEN, level="cheap")
-    found["thinned cheap"] = mean_price(thinned, step, longest=LONGEST / 2)
+    found["thinned cheap"] = share_taken(thinned, step, longest=LONGEST / 2)
     return found
 
 
@@ -167,24 +167,59 @@ def run_model(make, steps):
         watch.close()
     for level in ("cheap", "standard"):
         watch = th.Watch(model, optimizer=optimizer, probe=probe, every=OFTEN, level=level)
-        found[f"thinned {level}"] = mean_price(watch, step)
+        found[f"thinned {level}"] = share_taken(watch, step)
         watch.close()
     return found
 
 
-def mean_price(watch, step, longest=LONGEST):
-    """Looks in a run, after those that are whole whatever they cost: their mean in steps, how many were whole, of how many."""
-    number = free = 0
-    started = time.perf_counter()
-    while (looks := len(watch.records) - free) < LOOKS and (looks < FEWEST or time.perf_counter() - started < longest):
+def share_taken(watch, step, longest=LONGEST):
+    """The share of a run that its looks take, how many were whole, of how many."""
+    number, started = 0, time.perf_counter()
+    while time.perf_counter() - started < longest:
         watch(number)
         step()
         number += 1
-        if watch._reader.thinning.is_free():
-            free = len(watch.records)
-    later = watch.records[free:]
-    mean = statistics.mean(record.seconds for record in later) * later[-1].step / later[-1].training
-    return mean, sum("thinned" not in record.facts for record in later), len(later)
+    whole = sum("thinned" not in record.facts for record in watch.records)
+    return watch.overhead, whole, len(watch.records)
+
+
+def watch_trades(folder):
+    """Each run of a folder's ``trades.py`` bare and watched: CPU seconds of training, of looks, and of hooks on the steps."""
+    sys.path.insert(0, str(folder))
+    import harness
+    import trades
+
+    def trained(name, watched):
+        run = trades.CASES[name][0]()
+        x, y = run.train
+        told = {"loss": run.loss, "optimizer": run.opt, "validation": run.val}
+        began = time.process_time()
+        watch = th.Watch(run.model, probe=(x[:256], y[:256]), every=25, **told) if watched else None
+        looks = time.process_time() - began
+        for number, batch in zip(range(run.steps), harness.batches(run), strict=False):
+            (run.step or harness.normal_step)(run, *batch)
+            if watch is not None:
+                before = time.process_time()
+                watch(number)
+                looks += time.process_time() - before
+        return time.process_time() - began, looks, 0 if watch is None else len(watch.records)
+
+    names = list(trades.CASES)
+    trained(names[-1], True)  # what has to be loaded once is no part of a look
+    rows = []
+    for name in names:
+        bare, _, _ = trained(name, False)
+        whole, looks, count = trained(name, True)
+        rows.append((bare, looks, whole - looks - bare))
+        print(
+            f"{name}: training {bare:.2f} s, {count} looks {100 * looks / bare:.1f} %, hooks {100 * rows[-1][2] / bare:.1f} %"
+        )
+    shares = sorted(looks / bare for bare, looks, _ in rows)
+    print(
+        f"looks of {len(rows)} runs: {100 * statistics.median(shares):.1f} % of training in the middle, {100 * shares[-1]:.1f} % "
+        f"at most, {100 * sum(r[1] for r in rows) / sum(r[0] for r in rows):.1f} % of all; hooks on the steps "
+        f"{100 * statistics.median(r[2] / r[0] for r in rows):.1f} % in the middle"
+    )
 
 
 def run_cockpit(steps):
@@ -242,9 +277,14 @@ def main():
     parser.add_argument("--peers", type=Path, default=PEERS)
     parser.add_argument("--steps", type=int, default=201)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--trades", type=Path, help="the folder of a set of runs, which alone are watched then")
     parser.add_argument("--only", choices=RUNS, help="this tool alone")
     parser.add_argument("--tool", choices=RUNS, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.trades:
+        torch.set_num_threads(1)
+        watch_trades(options.trades)
+        return
     if options.tool:
         import warnings
 
@@ -281,7 +321,7 @@ def told_of(name, row):
         print(
             f"th.Watch, {level}: a whole look takes {1e3 * row[level]:.0f} ms (the first {1e3 * row[f'first {level}']:.0f}), "
             f"every {EVERY} steps that is {100 * share:.2f} %; as users get it, {whole} of {looks} looks whole: "
-            f"{100 * mean / EVERY:.2f} %; peak {row[f'{level} rss']:.0f} MB, of training alone {row['bare rss']:.0f} MB, of "
+            f"{100 * mean:.2f} %; peak {row[f'{level} rss']:.0f} MB, of training alone {row['bare rss']:.0f} MB, of "
             f"Python with torch {row['start rss']:.0f} MB: {times:.2f} times training"
         )
 
@@ -296,7 +336,7 @@ def told(row):
             f"th.Watch, {level}: a look takes {1e3 * row[level]:.0f} ms, every {EVERY} steps that is {100 * share:.2f} %"
         )
     mean, read, looks = row["thinned cheap"]
-    print(f"th.Watch, cheap, as users get it, {read} of {looks} looks whole: {100 * mean / EVERY:.2f} %")
+    print(f"th.Watch, cheap, as users get it, {read} of {looks} looks whole: {100 * mean:.2f} %")
     whole = row["run"] / row["run_steps"] / row["step"] - 1
     print(
         f"th.Watch, cheap, a run of {row['run_steps']} steps with {row['looks']} looks: {100 * whole:+.1f} % by processor time "

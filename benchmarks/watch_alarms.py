@@ -6,8 +6,7 @@ An alarm is a finding of severity critical or warning. Of hot runs whose loss do
 its start) it counts whether the alarm came at or before the look that first shows it; others that are hot are told apart.
 Healthy and cold runs should have none. Since the alarm is given at 1.8 times the start at the latest, what is open is how often
 it comes before the loss has doubled. Looks are every 5 steps, level cheap. `python benchmarks/watch_alarms.py --seeds 5`. Looks
-of runs as short as these are whole; with `--thin` they are thinned from the sixth on, which is as much as a long run's ever are,
-since steps of such small networks are far cheaper than looks.
+are whole; with `--thin` they are those that 1 % of so short a run allows.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from torch.nn.functional import cross_entropy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
-from theodolite.verbs.watching import thinning, watched_run
+from theodolite.verbs.watching import watched_run
 
 STEPS, EVERY, BATCH, CLASSES = 100, 5, 32, 4
 
@@ -82,7 +81,7 @@ RIGHT = {
 FACTORS = {"hot": (30, 100, 300, 1000), "healthy": (0.3, 1, 2), "cold": (0.01, 0.003)}
 
 
-def run(model_name, optimizer_name, factor, seed, every=EVERY):
+def run(model_name, optimizer_name, factor, seed, every=EVERY, budget=math.inf):
     """First step with an alarm, first look at which the loss has doubled, loss at start and end; infinity: never."""
     torch.manual_seed(seed)
     model, x, y = MODELS[model_name](torch.Generator().manual_seed(seed))
@@ -100,6 +99,7 @@ def run(model_name, optimizer_name, factor, seed, every=EVERY):
         probe=(x[:128], y[:128]),
         every=every,
         level="cheap",
+        budget=budget,
         on_finding=hear,
         batch_size=BATCH,
     )
@@ -116,14 +116,14 @@ def run(model_name, optimizer_name, factor, seed, every=EVERY):
     return (alarms[0] if alarms else (math.inf, None)), doubled, start, losses[-1][1]
 
 
-def table(seeds, every=EVERY):
+def table(seeds, every=EVERY, budget=math.inf):
     rows = []
     for kind, factors in FACTORS.items():
         for model in MODELS:
             for optimizer in OPTIMIZERS:
                 for seed in seeds:
                     factor = factors[(seed + list(OPTIMIZERS).index(optimizer)) % len(factors)]
-                    (first, finding), doubled, start, end = run(model, optimizer, factor, seed, every)
+                    (first, finding), doubled, start, end = run(model, optimizer, factor, seed, every, budget)
                     rows.append((kind, model, optimizer, factor, seed, first, doubled, start, end, finding))
     return rows
 
@@ -132,13 +132,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--every", type=int, default=EVERY, help="steps between looks")
-    parser.add_argument("--thin", action="store_true", help="looks are thinned after the fifth, as in a long run")
+    parser.add_argument("--thin", action="store_true", help="looks within their share of the run")
     parser.add_argument("--all", action="store_true", help="every run, not only those that went wrong")
     options = parser.parse_args()
     logging.getLogger("theodolite").setLevel(logging.CRITICAL)
-    thinning.FREE = 0.0 if options.thin else thinning.FREE
     watched_run.LARGEST_TRIED = 0  # when the alarm comes is asked here, not which step it advises
-    rows = table(range(options.seeds), options.every)
+    rows = table(range(options.seeds), options.every, None if options.thin else math.inf)
     for kind in FACTORS:
         own = [row for row in rows if row[0] == kind]
         for model in MODELS:

@@ -6,8 +6,8 @@ optimizer's state where it has one: a run counts only if that record shows the p
 says at its end is laid beside. Made are: *lazy* (a network scaled up beside its start), *stable* (a small start, a step far below
 the edge), *edge* (full-batch steps below it at the start), *catapult* (beyond it), *flat* (beyond it, but the loss never
 rises: no catapult), *divergent* (far beyond; half of them stopped when the loss has grown a thousandfold) and *dead* (rectifiers
-and steps that put them all out). `python benchmarks/watch_phases.py --runs 50 --jobs 2`. Looks of runs as short as these are
-whole; with `--thin` they are thinned from the sixth on as far as a long run's ever are.
+and steps that put them all out). `python benchmarks/watch_phases.py --runs 50 --jobs 2`. Looks are
+whole; with `--thin` they are those that 5 % of so short a run allows.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 import theodolite as th
-from theodolite.verbs.watching import thinning, watched_run
+from theodolite.verbs.watching import watched_run
 
 SAMPLES, INPUTS, CLASSES, LOOKS, ATTEMPTS = 32, 5, 3, 12, 300
 THROW = 25
@@ -273,7 +273,7 @@ def made(phase, seed):
     return run
 
 
-def watched(run):
+def watched(run, budget=math.inf):
     """The phase that a watch tells at the end of the same run, and why."""
     optimizers = []
 
@@ -286,6 +286,7 @@ def watched(run):
                     probe=(run.x, run.y),
                     loss=run.loss,
                     every=max(1, run.steps // LOOKS),
+                    budget=budget,
                 )
             )
         optimizers[0](step)
@@ -305,13 +306,12 @@ def case(phase, number, thin=False):
     """The first seed of this number whose bare record shows the phase, and what the watch says of it."""
     torch.set_num_threads(1)
     logging.getLogger("theodolite").setLevel(logging.CRITICAL)
-    thinning.FREE = 0.0 if thin else thinning.FREE
     watched_run.LARGEST_TRIED = 0  # the phase is asked here, not which step is advised
     for attempt in range(ATTEMPTS):
         seed = number + 50 * attempt
         if truth(record(made(phase, seed))) == phase:
             run = made(phase, seed)
-            found = watched(run)
+            found = watched(run, None if thin else math.inf)
             return phase, seed, attempt, run.words, found.name, found.reason
     return phase, number, ATTEMPTS, "no run of this kind was found", "", ""
 
@@ -345,7 +345,7 @@ def main():
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", choices=PHASES)
-    parser.add_argument("--thin", action="store_true", help="looks are thinned after the fifth, as in a long run")
+    parser.add_argument("--thin", action="store_true", help="looks within their share of the run")
     options = parser.parse_args()
     phases = [options.only] if options.only else PHASES
     cases = [(phase, number, options.thin) for phase in phases for number in range(options.runs)]

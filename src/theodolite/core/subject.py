@@ -146,7 +146,7 @@ class Subject:
         same._set(lr=lr, momentum=momentum, seen={})
         return same
 
-    def of_data(self, data: Batches) -> Subject:
+    def of_data(self, data: Any) -> Subject:
         """The same subject, not checked again, with other data of which nothing was measured yet."""
         same = copy.copy(self)
         same._set(data=data, seen={})

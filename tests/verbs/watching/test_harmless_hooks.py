@@ -1,5 +1,7 @@
 """A defect of a watch is a line of the log; the user's training goes on as it would have."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -21,7 +23,13 @@ def trained(watching):
     watch = None
     if watching:
         watch = th.Watch(
-            model, optimizer=optimizer, probe=(x, y), loss=nn.functional.cross_entropy, every=10, level="cheap"
+            model,
+            optimizer=optimizer,
+            probe=(x, y),
+            loss=nn.functional.cross_entropy,
+            every=10,
+            level="cheap",
+            budget=math.inf,
         )
     for step in range(40):
         optimizer.zero_grad()

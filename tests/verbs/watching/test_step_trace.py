@@ -1,6 +1,8 @@
 """A spike that was planted is found at the next look, and its cause is the one of three that was planted."""
 
+import functools
 import logging
+import math
 
 import pytest
 import torch
@@ -8,6 +10,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import theodolite as th
+
+Watch = functools.partial(th.Watch, budget=math.inf)
+"""Every look is whole: what is measured matters here, not what it costs."""
 
 AT, EVERY, STEPS = 70, 20, 120
 
@@ -20,7 +25,7 @@ def trained(plant: str):
     x = centers[labels] + torch.randn(800, 12, generator=draw)
     model = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-    watch = th.Watch(
+    watch = Watch(
         model, probe=(x[:64], labels[:64]), loss=cross_entropy, optimizer=optimizer, every=EVERY, level="cheap"
     )
     for step in range(STEPS):

@@ -51,7 +51,7 @@ def hot_watch(**options):
     x, y = torch.randn(64, 6), torch.arange(64) % 3
     model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 3))
     optimizer = torch.optim.SGD(model.parameters(), 50.0)
-    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=2, level="cheap", **options)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=2, level="cheap", budget=math.inf, **options)
     for step in range(20):
         watch(step)
         optimizer.zero_grad()

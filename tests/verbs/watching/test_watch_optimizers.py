@@ -1,6 +1,7 @@
 """A watch reads the optimizer: its edge, its last step, what it leaves out; and training is bit for bit as without it."""
 
 import copy
+import functools
 import math
 
 import pytest
@@ -14,6 +15,9 @@ from theodolite.measure.curvature import hessian
 from theodolite.verbs.watching import look_context
 from theodolite.verbs.watching.looks import PRECONDITIONED, SHARPNESS, TRUST
 from theodolite.verbs.watching.writers import scalar_writer
+
+Watch = functools.partial(th.Watch, budget=math.inf)
+"""Every look is whole: what is measured matters here, not what it costs."""
 
 OPTIMIZERS = {
     "SGD": lambda own: torch.optim.SGD(own, 0.05),
@@ -43,7 +47,7 @@ def trained(make, *, watching, accumulate=3, level="full", compiled=False, bare=
     torch.manual_seed(5)
     watch = None
     if watching:
-        watch = th.Watch(
+        watch = Watch(
             model if bare else outer,
             optimizer=optimizer,
             probe=(x[:40], y[:40]),
@@ -102,7 +106,7 @@ def test_the_last_step_is_measured_as_training_made_it():
     model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double()
     x = x.double()
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=3, level="cheap")
+    watch = Watch(model, optimizer=optimizer, probe=(x, y), every=3, level="cheap")
     for step in range(4):
         watch(step)
         before = {n: p.detach().clone() for n, p in model.named_parameters()}
@@ -128,7 +132,7 @@ def test_curvature_is_read_as_the_step_sees_it_and_the_loss_as_evaluated():
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(3):  # running means that are not those of the probe
         model(3 * x + 5)
-    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=1)
+    watch = Watch(model, optimizer=optimizer, probe=(x, y), every=1)
     record = watch.look(0)
     reference = copy.deepcopy(model).eval()
     assert record.value("loss on the probe") == pytest.approx(cross_entropy(reference(x), y).item(), rel=1e-5)
@@ -158,7 +162,7 @@ def heard_of(model, *optimizers, steps=2):
     """What a watch with the first optimizer is told, looked at after gradients were cleared."""
     x, y = data()
     heard = []
-    watch = th.Watch(
+    watch = Watch(
         model,
         optimizer=optimizers[0],
         probe=(x, y),
@@ -208,7 +212,7 @@ def test_an_optimizer_that_tells_no_lr_is_watched():
     x, y = data()
     model = nn.Linear(6, 3)
     optimizer = Plain(model.parameters(), {})
-    watch = th.Watch(model, optimizer=optimizer, probe=(x, y))
+    watch = Watch(model, optimizer=optimizer, probe=(x, y))
     cross_entropy(model(x), y).backward()
     optimizer.step()
     record = watch.look(1)
@@ -219,7 +223,7 @@ def test_an_optimizer_without_a_known_edge_has_its_last_step_still():
     x, y = data()
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
     optimizer = torch.optim.Rprop(model.parameters(), 1e-3)
-    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=1)
+    watch = Watch(model, optimizer=optimizer, probe=(x, y), every=1)
     for step in range(3):
         watch(step)
         optimizer.zero_grad()
@@ -237,7 +241,7 @@ def test_a_large_model_is_read_in_parts_with_few_products():
     model = nn.Sequential(nn.Linear(6, 1100), nn.Tanh(), nn.Linear(1100, 1000), nn.Tanh(), nn.Linear(1000, 200))
     x, y = torch.randn(10, 6), torch.randn(10, 200)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
-    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=mse_loss, every=2)
+    watch = Watch(model, optimizer=optimizer, probe=(x, y), loss=mse_loss, every=2)
     for step in range(4):
         watch(step)
         optimizer.zero_grad()
@@ -278,7 +282,7 @@ class Run:
 def test_numbers_reach_whatever_people_log_to(method):
     x, y = data()
     run = Run(method)
-    watch = th.Watch(nn.Linear(6, 3), probe=(x, y), level="cheap", writer=run)
+    watch = Watch(nn.Linear(6, 3), probe=(x, y), level="cheap", writer=run)
     watch(7, lr=0.1)
     assert ("theodolite/loss/loss-on-the-probe", watch.records[0].facts["loss"], 7) in run.seen
     with pytest.raises(TypeError, match="expected a writer"):

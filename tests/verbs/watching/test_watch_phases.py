@@ -1,5 +1,6 @@
 """The phase that a watch tells, beside what every step of the same run shows; and the loss between looks."""
 
+import functools
 import importlib.util
 import math
 import sys
@@ -12,6 +13,9 @@ from torch.nn.functional import mse_loss
 
 import theodolite as th
 from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
+
+Watch = functools.partial(th.Watch, budget=math.inf)
+"""Every look is whole: what is measured matters here, not what it costs."""
 
 PATH = Path(__file__).parents[3] / "benchmarks" / "watch_phases.py"
 
@@ -43,7 +47,7 @@ def test_after_a_step_beyond_the_edge_the_loss_is_followed():
     nn.init.ones_(model.weight)
     x, y = torch.ones(4, 1), torch.zeros(4, 1)  # samples that none could tell apart: the network is not dead for that
     optimizer = torch.optim.SGD(model.parameters(), 1.05)  # curvature 2, edge 2 / 1.05
-    watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=mse_loss, every=100)
+    watch = Watch(model, optimizer=optimizer, probe=(x, y), loss=mse_loss, every=100)
     for step in range(101):
         watch(step)
         if step == 20:
@@ -87,7 +91,7 @@ def half_off(share):
 def test_a_network_is_dead_only_if_it_answers_all_of_the_probe_alike():
     for share, dead in ((3, False), (0, True)):
         model, x = half_off(share)
-        watch = th.Watch(model, probe=(x, torch.zeros(64, 1)), loss=mse_loss, every=1)
+        watch = Watch(model, probe=(x, torch.zeros(64, 1)), loss=mse_loss, every=1)
         watch.look(0, lr=1e-3)
         record = watch.look(1, lr=1e-3)
         assert (record.phase == "dead") == dead, record.reason

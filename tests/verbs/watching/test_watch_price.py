@@ -1,5 +1,6 @@
 """Looks keep to their price: what is dear is left out at some of them, never where something looks wrong."""
 
+import itertools
 import math
 
 import pytest
@@ -9,61 +10,39 @@ from torch.nn.functional import cross_entropy
 
 import theodolite as th
 from theodolite.core import run as runs
+from theodolite.evidence.work import Price
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching import watch as watching
 from theodolite.verbs.watching.history import answers_of, history_of, skipped_of
-from theodolite.verbs.watching.look_context import Carried, LookContext
+from theodolite.verbs.watching.look_context import Carried
 from theodolite.verbs.watching.records import THINNED, Record, last_standing, left_out, thinned_note
-from theodolite.verbs.watching.thinning import DANGER, DOUBT, FIRST, FREE, PLANNED, RAREST, Thinning, doubt
+from theodolite.verbs.watching.thinning import DANGER, DOUBT, LookAccount, LookPrices, doubt
 from theodolite.verbs.watching.watched_run import moment_of
 
 LAST_STEP = "change of the loss by the last step, measured over predicted"
 
 
-class Clock:
-    """Time that passes only when it is told to."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self):
-        return self.now
-
-
 class Run:
-    """A small classifier in training: a step takes one second, a loss on the probe and a search for curvature take some."""
+    """A small classifier in training, whose passes cost so many nominal seconds."""
 
-    def __init__(self, monkeypatch, *, price=0.5, product=0.0, seed=0, lr=0.05, **options):
-        self.clock = Clock()
-        monkeypatch.setattr(watching, "time", self.clock)
+    def __init__(self, monkeypatch, *, start=1e-3, sample=1e-4, seed=0, lr=0.05, samples=32, **options):
+        monkeypatch.setattr(watching, "price", lambda subject: Price(start, sample))
         torch.manual_seed(seed)
-        self.y = torch.arange(32) % 3
-        self.x = torch.randn(32, 6) + torch.eye(6)[self.y]
+        self.y = torch.arange(samples) % 3
+        self.x = torch.randn(samples, 6) + torch.eye(6)[self.y]
         self.model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=lr)
-
-        def priced(z, t):
-            self.clock.now += price
-            return cross_entropy(z, t)
-
-        told = {"optimizer": self.optimizer, "probe": (self.x, self.y), "loss": priced, "every": 10}
+        told = {"optimizer": self.optimizer, "probe": (self.x, self.y), "loss": cross_entropy, "every": 10}
         self.watch = th.Watch(self.model, **{**told, **options})
-        searched = LookContext._searched
-
-        def slow(context, count):
-            self.clock.now += product
-            return searched(context, count)
-
-        monkeypatch.setattr(LookContext, "_searched", slow)
         self.step = 0
 
     def train(self, steps):
         for _ in range(steps):
             self.watch(self.step)
+            x, y = self.x[:32], self.y[:32]
             self.optimizer.zero_grad()
-            cross_entropy(self.model(self.x), self.y).backward()
+            cross_entropy(self.model(x), y).backward()
             self.optimizer.step()
-            self.clock.now += 1.0
             self.step += 1
         return self.watch
 
@@ -72,98 +51,110 @@ def is_whole(record):
     return THINNED not in record.facts
 
 
-@pytest.mark.parametrize(("level", "price", "allowed"), [("cheap", 0.5, 1.0), ("standard", 8.0, 15.0)])
-def test_looks_cost_in_the_mean_what_is_allowed(monkeypatch, level, price, allowed):
-    watch = Run(monkeypatch, level=level, price=price).train(801)
-    seconds = [record.seconds for record in watch.records]
-    assert all(is_whole(record) for record in watch.records[:FIRST])
-    dearest = max(seconds[1:])
-    assert dearest > 2 * allowed
-    later = seconds[FIRST:]
-    planned = PLANNED * allowed * len(later)
-    assert planned - dearest <= sum(later) <= planned  # what may be spent is spent
+def spent(watch):
+    """Nominal seconds of looks, and of training."""
+    _, a_step = watch._prices(*watch._samples())
+    return sum(watch._reader.account.spent.values()), watch._steps * a_step
+
+
+@pytest.mark.parametrize(("level", "share"), [("cheap", 0.01), ("standard", 0.05)])
+def test_looks_take_their_share_of_the_work_of_a_run_the_first_counted_in(monkeypatch, level, share):
+    watch = Run(monkeypatch, level=level, every=2).train(2001)
+    looks, training = spent(watch)
+    assert 0.5 * share * training < looks <= share * training
+    assert len({record.facts.get(THINNED, 0.0) for record in watch.records}) > 1
+
+
+def test_the_same_run_is_looked_at_in_the_same_way_whatever_the_clock_says(monkeypatch):
+    first, again = (Run(monkeypatch, every=2), Run(monkeypatch, every=2))
+    first.train(401)
+    times = itertools.count(step=1000)
+    monkeypatch.setattr(watching.time, "perf_counter", lambda: next(times))
+    again.train(401)
+    sizes = [[(r.step, r.facts.get(THINNED)) for r in run.watch.records] for run in (first, again)]
+    assert sizes[0] == sizes[1] and len(sizes[0]) > 3
+
+
+def test_a_short_run_has_its_first_look_in_advance_and_waits_until_it_is_earned(monkeypatch):
+    watch = Run(monkeypatch, start=1e-5, sample=1e-7, every=1).train(101)  # a look costs more than ten steps
+    assert [record.step for record in watch.records] == [0]
+    assert watch.records[0].facts[THINNED] == 2.0
+    assert len(watch.rates) == 101  # the learning rate is noted all the same
+
+
+def test_a_look_reads_as_many_samples_as_training_has_in_a_batch(monkeypatch):
+    run = Run(monkeypatch, samples=96)
+    run = Run(monkeypatch, samples=96, budget=0.5, batch_size=32, validation=(run.x, run.y))
+    watch = run.train(21)
+    assert sum(map(len, watch.looked_at.data)) == 32
+    assert watch.records[-1].facts["validation_samples"] == 32
+    whole = Run(monkeypatch, samples=96, budget=math.inf).train(21)
+    assert sum(map(len, whole.looked_at.data)) == 96
 
 
 def test_every_look_reads_the_loss_the_way_and_held_out_data(monkeypatch):
     run = Run(monkeypatch, level="cheap")
     run = Run(monkeypatch, level="cheap", validation=(run.x, run.y))
-    watch = run.train(401)
+    watch = run.train(2001)
     thin = [record for record in watch.records if not is_whole(record)]
     assert thin
     for record in thin:
         assert {"loss", "step_loss", "validation_loss", "travel of 0.weight"} <= set(record.facts)
         assert "gradient" not in record.facts and record.value(LAST_STEP) is None
         assert left_out(record) == ("last-step",)
-        assert "1 on average are allowed" in record.notes[-1]
+        assert "1 % of the work of training" in record.notes[-1]
 
 
-def test_a_standard_look_leaves_out_curvature_first_and_the_gradient_where_that_is_dear(monkeypatch):
-    cheap = Run(monkeypatch, price=1.0, product=20.0).train(401)
-    assert {record.facts.get(THINNED, 0.0) for record in cheap.records} == {0.0, 1.0}
-    assert all("trust" in record.facts for record in cheap.records[1:])
-    dear = Run(monkeypatch, price=8.0).train(401)
-    assert {record.facts.get(THINNED, 0.0) for record in dear.records} == {0.0, 2.0}
-    assert left_out(next(r for r in dear.records if not is_whole(r))) == (
-        "last-step",
-        "sharpness",
-        "kernel-drift",
-        "collapse",
-    )
+def test_a_standard_look_leaves_out_curvature_first_and_then_the_gradient(monkeypatch):
+    watch = Run(monkeypatch, every=2, budget=0.2).train(1201)
+    assert {record.facts.get(THINNED, 0.0) for record in watch.records} == {0.0, 1.0, 2.0}
+    bare = next(r for r in watch.records if r.facts.get(THINNED) == 2.0)
+    assert left_out(bare) == ("last-step", "sharpness", "kernel-drift", "collapse")
+    assert "gradient" in next(r for r in watch.records if r.facts.get(THINNED) == 1.0).facts
 
 
 def test_who_asks_for_whole_looks_gets_them(monkeypatch):
     for told in ({"budget": math.inf}, {"level": "full"}):
-        assert all(map(is_whole, Run(monkeypatch, price=5.0, **told).train(201).records))
-    run = Run(monkeypatch, price=5.0, level="cheap")
+        watch = Run(monkeypatch, **told).train(101)
+        assert all(map(is_whole, watch.records)) and len(watch.records) == 11
+    run = Run(monkeypatch, level="cheap")
     run.train(181)
-    assert not is_whole(run.watch.records[-1])
     assert is_whole(run.watch.look(run.step))
 
 
-def test_short_runs_are_whole_whatever_a_look_costs(monkeypatch):
-    watch = Run(monkeypatch, price=1e-4, level="cheap", every=1).train(300)  # a look takes a thousandth of a step
-    assert all(map(is_whole, watch.records))
-    seconds = sum(record.seconds for record in watch.records)
-    assert 0 < seconds < FREE
-
-
-def test_a_loss_that_jumps_buys_a_whole_look_and_its_alarm_at_once(monkeypatch):
-    run = Run(monkeypatch, level="cheap")
+def test_a_loss_that_jumps_is_looked_at_before_it_is_due_and_has_its_alarm(monkeypatch):
+    run = Run(monkeypatch, level="cheap", every=1000)
     run.train(301)
-    thin = not is_whole(run.watch.records[-1])
-    while not thin:
-        run.train(10)
-        thin = not is_whole(run.watch.records[-1])
+    assert len(run.watch.records) == 1
     run.optimizer.param_groups[0]["lr"] = 60.0
-    run.train(10)
-    assert is_whole(run.watch.records[-1])
-    assert [finding.name for finding in run.watch.findings] == ["step-too-large"]
+    run.train(40)
+    assert len(run.watch.records) > 1 and run.watch.records[1].step < 340
+    assert "step-too-large" in [finding.name for finding in run.watch.findings]
 
 
 def test_training_is_bit_for_bit_the_same_under_thinned_looks(monkeypatch):
-    run = Run(monkeypatch, level="standard", price=4.0)
-    watch = run.train(201)
+    run = Run(monkeypatch, level="standard", every=2)
+    watch = run.train(401)
     assert len({record.facts.get(THINNED, 0.0) for record in watch.records}) > 1
     bare = Run(monkeypatch)
     bare.watch.close()
     bare.watch = lambda step: None
-    bare.train(201)
+    bare.train(401)
     for one, other in zip(run.model.parameters(), bare.model.parameters(), strict=True):
         assert torch.equal(one, other)
 
 
 def test_the_page_keeps_what_was_read_last_with_its_step(monkeypatch):
-    run = Run(monkeypatch, price=8.0)
-    run.train(121)
+    run = Run(monkeypatch, every=2, budget=0.2)
+    run.train(1201)
     for _ in range(10):
         if is_whole(run.watch.records[-1]):
-            run.train(10)
+            run.train(50)
     records = run.watch.records
     assert not is_whole(records[-1])
     whole = [record.step for record in records if is_whole(record)]
     answers = {answer.question.name: answer for answer in answers_of(records)}
     assert answers["sharpness"].readings[0].meaning.startswith(f"Last measured at step {whole[-1]}, not since.")
-    assert list(answers["sharpness"].readings[0].series.x) == whole
     assert not skipped_of(records)
     page = run.watch.html()
     assert "thinned looks" in page and f"{len(records) - len(whole)} of {len(records)}" in page
@@ -210,7 +201,7 @@ def test_the_phase_stands_on_what_was_read_last():
 
 def test_doubt_is_told_by_loss_step_edge_and_findings():
     calm = [looked(0, 4.0), looked(10, 3.0, sharpness=1.0, edge=20.0), looked(20, 2.0, thinned=1.0)]
-    assert doubt(calm, 1.5, 0.1, standing=False) == 0
+    assert doubt([], 1.5, 0.1, standing=False) == doubt(calm, 1.5, 0.1, standing=False) == 0
     assert doubt(calm, 1.5, 0.1, standing=True) == DANGER
     assert doubt(calm, math.nan, 0.1, standing=False) == DANGER
     assert doubt(calm, 4.7, 0.1, standing=False) == DANGER
@@ -225,31 +216,17 @@ def test_doubt_is_told_by_loss_step_edge_and_findings():
     assert doubt([looked(0, -4.0), looked(10, -5.0)], -6.0, 0.1, standing=False) == 0
 
 
-def simulated(whole, thin, *, allowed, looks, in_doubt=0):
-    """Seconds of looks of a run whose steps take one second, after those that are free, and how many were whole."""
-    account, spent, wholes = Thinning(allowed), [], 0
-    for _ in range(looks):
-        size = account.size(1.0)
-        if size != "whole" and in_doubt and account.affords(in_doubt, 1.0):
-            size = "whole"
-        seconds = whole if size == "whole" else thin
-        account.paid(size, seconds, 0.0, 1.0)
-        spent.append(seconds)
-        wholes += size == "whole"
-    return spent, wholes
-
-
 def test_doubt_without_end_cannot_spend_more_than_its_credit():
+    prices, trained = LookPrices(1.0, 4.0, 6.0, 20.0), 0.0
     for credit in (0, DOUBT, DANGER):
-        spent, _ = simulated(44.0, 2.0, allowed=15.0, looks=400, in_doubt=credit)
-        over = sum(spent[FIRST:]) - PLANNED * 15.0 * (len(spent) - FIRST)
-        assert over <= credit * 44.0
-        assert over >= -44.0
-
-
-def test_a_run_whose_bare_looks_are_too_dear_still_sees_one_in_twenty_whole():
-    _, wholes = simulated(50.0, 5.0, allowed=1.0, looks=FIRST + 10 * RAREST)
-    assert wholes == FIRST + 10
+        account = LookAccount(0.05)
+        for look in range(400):
+            trained = 100.0 * look
+            size = account.size(prices, trained)
+            if size == "loss" and credit and account.affords(credit, prices, trained):
+                size = "gradient"
+            account.paid(size, prices, 20)
+        assert account.left("gradient", trained) >= -(credit + 1) * prices.gradient
 
 
 @pytest.mark.parametrize(("first_look", "known"), [(4, 5), (9, 3)])

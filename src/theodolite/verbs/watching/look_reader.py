@@ -97,9 +97,7 @@ class LookReader:
         if size == "whole" and self.level != "cheap":
             context.give_back()
 
-    def _is_in_doubt(
-        self, context: LookContext, records: Sequence[Record], prices: LookPrices, trained: float
-    ) -> bool:
+    def _is_in_doubt(self, context: LookContext, records: Sequence[Record], prices: LookPrices, trained: float) -> bool:
         """Whether this look's loss, or what the last ones said, buys a gradient on credit."""
         loss, lr = context.facts.get("step_loss", math.nan), context.subject.lr
         on_credit = doubt(records, loss, lr, standing=bool(self.attached.alarms.standing))

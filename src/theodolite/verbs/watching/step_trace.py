@@ -34,6 +34,8 @@ LATER = 5
 """Steps after a long one at which the loss may jump."""
 TOUCHED, HABIT = 0.1, 2
 """The share of its length by which a matrix is another between two steps, and how often before it is a habit of the loop."""
+DOUBLED = 2.0
+"""The losses of a block over the first ones from which on a look is worth its price."""
 OFTEN = 2
 """Odd batches beyond so many are part of the data."""
 
@@ -82,6 +84,7 @@ class StepTrace:
 
     def __init__(self, model: nn.Module, optimizer: Any) -> None:
         self.spikes: list[Spike] = []
+        self.rises, self.start = False, math.inf
         self._model, self._optimizer, self._idle = model, optimizer, False
         self._rows: deque[StepRow] = deque(maxlen=BEFORE + 2 * BLOCK)
         self._new: list[tuple[list[Tensor], Tensor, Tensor, float, Batch | None]] = []
@@ -108,7 +111,7 @@ class StepTrace:
     def __deepcopy__(self, memo: dict[int, Any]) -> StepTrace:
         """A copy of the optimizer is no training of the user's: its hooks do nothing."""
         other = object.__new__(StepTrace)
-        other._idle, other.spikes = True, []
+        other._idle, other.spikes, other.rises = True, [], False
         return other
 
     def remove(self) -> None:
@@ -182,6 +185,9 @@ class StepTrace:
             self._rows.append(StepRow(first + i, loss, tuple(updates[i]), tuple(outside[i]), lr, batch))
             if len(self._first) < 4 and math.isfinite(loss):
                 self._first.append(loss)
+        block = [row.loss for row in list(self._rows)[-len(self._new) :] if not math.isnan(row.loss)]
+        start = min(self.start, statistics.fmean(self._first) if self._first else math.inf)
+        self.rises = bool(block) and start > 0 and not statistics.median(block) <= DOUBLED * start
         self._new = []
         self._judge()
 
@@ -198,6 +204,7 @@ class StepTrace:
             if found.cause == "batch" and not self._jumped(row.loss, past[:-LATER], (TIMES, BACK)):
                 continue
             self.spikes.append(found)
+            self.rises = True
             self._quiet_until = row.step + BEFORE  # what follows is the same one
 
     def _jumped(self, loss: float, past: Sequence[StepRow], far: tuple[float, float]) -> bool:
@@ -206,6 +213,8 @@ class StepTrace:
         if not math.isfinite(loss) or loss <= highest:
             return not math.isfinite(loss)
         middle, start = statistics.median(losses), statistics.fmean(self._first)
+        if middle > DOUBLED * abs(start):
+            return False  # a run that diverges goes from jump to jump
         # a run that has learned nothing has nothing to lose but its loss itself
         return loss - middle > max(far[0] * (highest - middle), far[1] * max(start - middle, abs(middle)))
 

@@ -151,8 +151,7 @@ def doubt(records: Sequence[Record], loss: float, lr: float | None, *, standing:
     if loss > RISEN * start or loss > DOUBLED * last:
         return DANGER
     near = whole is not None and _is_near(whole) and not (before is not None and _is_near(before))  # runs hover there
-    known = lr and whole is not None and whole.lr
-    step = lr / whole.lr if known else 1.0
+    step = lr / whole.lr if lr and whole is not None and whole.lr else 1.0
     odd = loss > ROSE * max(losses[-LATELY:]) or loss > RISEN * last or loss > STILL * start or loss == losses[-1]
     return DOUBT if odd or near or not LOWERED < step < RAISED else 0
 

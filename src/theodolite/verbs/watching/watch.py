@@ -29,7 +29,7 @@ from theodolite.verbs.watching.optimizer_events import optimizer_lr, optimizer_m
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.sharded import Gathered, is_sharded
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
-from theodolite.verbs.watching.thinning import FEWEST, SAMPLES, SPREAD, LookAccount, LookPrices
+from theodolite.verbs.watching.thinning import DANGER, FEWEST, SAMPLES, SPREAD, LookAccount, LookPrices
 from theodolite.verbs.watching.training_batches import TrainingBatches
 from theodolite.verbs.watching.watched_run import held_out_batches, subject_of_run, thinned_batches, thinned_subject
 
@@ -142,7 +142,7 @@ class Watch(PresentableAnswers):
             Batching(self.batch_size, self.samples, self.sampler),
             LookAccount.of(self.level, self.budget),
         )
-        self._held_out = held_out_batches(kept_probe(self.validation, self.model), self.model)
+        self._held_out: Sequence[Batch] = held_out_batches(kept_probe(self.validation, self.model), self.model)
         self._looked: Subject | None = None  # the subject with those samples of the probe that looks read
         self._rates: dict[int, float] = {record.step: record.lr or 0.0 for record in self.records}
         self._note_at = -math.inf
@@ -165,7 +165,7 @@ class Watch(PresentableAnswers):
         self._attached.trace.note_step(step)
         if step >= self._note_at:
             self._note_rate(step)
-        due = step >= self._next
+        due = step >= self._next or (self._attached.trace.rises and self._is_worth_a_look())
         record = self._look(step, lr, momentum, whole=False) if due else None
         if not due and self._attached.between.due(step):
             self._read_between(step)
@@ -227,6 +227,8 @@ class Watch(PresentableAnswers):
         history = history_of([*self.records, bare])
         phase = training_phase(history)
         self._attached.between.follow(history)
+        if not self.records:
+            self._attached.trace.start = facts.get("step_loss", math.inf)
         self.records.append(replace(bare, phase=phase.name, reason=phase.reason))
         alarms = self._attached.lines(self, self._carried.origin)
         seconds = time.perf_counter() - started
@@ -285,6 +287,12 @@ class Watch(PresentableAnswers):
         if self.every == "auto":
             return max(1, until, 0 if self._reader.account.is_endless else int(SPREAD * self._steps))
         return self.every * max(1, math.ceil(until / self.every))
+
+    def _is_worth_a_look(self) -> bool:
+        """Whether losses of training that have risen are looked at before a look is due; once a block of steps."""
+        self._attached.trace.rises = False
+        account, (prices, a_step) = self._reader.account, self._prices(*self._samples())
+        return not account.is_endless and account.affords(DANGER, prices, self._steps * a_step)
 
     def _note_rate(self, step: int) -> None:
         """Note the learning rate, at looks that are left out too: trials go through the schedule of the run."""

@@ -160,7 +160,7 @@ def thinned_subject(subject: Subject, samples: int) -> Subject:
     """The same subject with about so many samples of its data, evenly spread; as it is where they cannot be taken apart."""
     whole = list(subject.data)
     few = thinned_batches(whole, samples)
-    if few is whole:
+    if few is whole or subject.model is None:
         return subject
     return subject.of_data(Batches(_as_given(few), subject.model))
 
