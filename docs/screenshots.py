@@ -7,6 +7,7 @@ They are few, small and reduced to 64 colors, and go to docs/pictures.
 from __future__ import annotations
 
 import importlib.util
+import math
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,7 @@ def watch_page(path, depth=3, lr=6.0):
         validation=(x[1400:], y[1400:]),
         loss=cross_entropy,
         every=8,
+        budget=math.inf,
     )
     for step in range(160):
         rows = torch.randperm(1400, generator=torch.Generator().manual_seed(step))[:64]

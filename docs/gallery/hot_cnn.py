@@ -4,6 +4,8 @@ A small network on 8 x 8 digits is trained with a step that is too large. The wa
 step that was tried out on a copy first.
 """
 
+import math
+
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
@@ -23,7 +25,7 @@ def network():
 
 def trained(model, lr, steps=120):
     optimizer, losses = torch.optim.SGD(model.parameters(), lr=lr), []
-    watch = th.Watch(model, optimizer=optimizer, probe=(x[:256], y[:256]), loss=cross_entropy, every=20)
+    watch = th.Watch(model, optimizer=optimizer, probe=(x[:256], y[:256]), loss=cross_entropy, every=20, budget=math.inf)
     for step in range(steps):
         rows = torch.randperm(1400, generator=torch.Generator().manual_seed(step))[:64]
         optimizer.zero_grad()

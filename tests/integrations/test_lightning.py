@@ -1,5 +1,7 @@
 """A real Trainer, a few steps."""
 
+import math
+
 import lightning.pytorch as lightning
 import pytest
 import torch
@@ -57,7 +59,7 @@ def fitted(tmp_path, callbacks, logger=False):
 
 def test_a_fit_is_watched_and_left_as_it_was(tmp_path):
     page = tmp_path / "run.html"
-    callback = WatchCallback(every=3, page=page, out=tmp_path / "watch")
+    callback = WatchCallback(every=3, budget=math.inf, page=page, out=tmp_path / "watch")
     watched = fitted(tmp_path, [callback])
     alone = fitted(tmp_path, [])
     assert [record.step for record in callback.watch.records] == [0, 3, 6, 8]
@@ -71,7 +73,7 @@ def test_a_fit_is_watched_and_left_as_it_was(tmp_path):
 
 def test_scalars_go_to_the_logger_of_the_trainer(tmp_path):
     logger = TensorBoardLogger(tmp_path, name="", version="")
-    callback = WatchCallback(every=4, level="cheap")
+    callback = WatchCallback(every=4, budget=math.inf, level="cheap")
     fitted(tmp_path, [callback], logger=logger)
     logger.experiment.flush()
     events = EventAccumulator(str(tmp_path)).Reload()
@@ -80,7 +82,7 @@ def test_scalars_go_to_the_logger_of_the_trainer(tmp_path):
 
 def test_a_fit_that_goes_wrong_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(Classifier, "lr", 500.0)
-    callback = WatchCallback(every=1, level="cheap", stop_on="critical")
+    callback = WatchCallback(every=1, budget=math.inf, level="cheap", stop_on="critical")
     fitted(tmp_path, [callback])
     assert callback.watch.records[-1].step < 8
     assert callback.watch.findings[0].name == "step-too-large"

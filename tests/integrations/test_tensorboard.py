@@ -1,5 +1,7 @@
 """A real event file, read back."""
 
+import math
+
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -13,7 +15,7 @@ def test_every_scalar_reaches_the_event_file(tmp_path):
     x, y = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 2
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
     with SummaryWriter(tmp_path) as writer:
-        watch = th.Watch(model, probe=(x, y), writer=writer, every=2)
+        watch = th.Watch(model, probe=(x, y), writer=writer, every=2, budget=math.inf)
         for step in range(5):
             watch(step, lr=0.1)
     events = EventAccumulator(str(tmp_path)).Reload()

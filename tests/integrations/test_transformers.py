@@ -1,5 +1,6 @@
 """A real Trainer on tiny models made from their configurations, without any download."""
 
+import math
 import pydoc_data.topics
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_a_tiny_bert_is_watched(tmp_path):
         }
         for n in range(24)
     ]
-    callback = WatchCallback(every=3, page=tmp_path / "run.html")
+    callback = WatchCallback(every=3, budget=math.inf, page=tmp_path / "run.html")
     watch = fitted(model, rows, tmp_path, callback, optim="sgd")
     assert [record.step for record in watch.records] == [0, 3, 6]
     assert watch.records[0].lr == pytest.approx(1e-2)
@@ -64,7 +65,7 @@ def test_a_tiny_gpt2_is_watched_with_the_loss_of_language_models(tmp_path):
     config = transformers.GPT2Config(vocab_size=20, n_positions=16, n_embd=16, n_layer=1, n_head=2)
     model = transformers.GPT2LMHeadModel(config)
     rows = [{"input_ids": row, "labels": row} for row in torch.randint(0, 20, (24, 8))]
-    watch = fitted(model, rows, tmp_path, WatchCallback(every=5, loss=next_token_loss))
+    watch = fitted(model, rows, tmp_path, WatchCallback(every=5, budget=math.inf, loss=next_token_loss))
     last = watch.records[-1]
     assert watch.records[1].lr > 0 and last.lr is None  # the schedule has ended at nothing
     assert watch.records[1].value("largest preconditioned Hessian eigenvalue") > 0  # the edge is AdamW's own

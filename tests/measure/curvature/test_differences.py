@@ -1,5 +1,7 @@
 """Curvature from differences of gradients beside the exact one, on six networks and on one that has no second backward pass."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -95,7 +97,7 @@ def test_a_watch_reads_the_sharpness_of_a_model_without_a_second_backward_pass()
         torch.manual_seed(0)
         model, (x, y) = Squares(once), data()
         optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-        watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=5)
+        watch = th.Watch(model, optimizer=optimizer, probe=(x, y), every=5, budget=math.inf)
         for step in range(11):
             watch(step)
             optimizer.zero_grad()
