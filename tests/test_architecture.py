@@ -58,7 +58,7 @@ for name in catalogue.instrument_names():
 x, y = torch.randn(32, 3), torch.randn(32, 1)
 model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=torch.nn.functional.mse_loss, every=1)
+watch = th.Watch(model, optimizer=optimizer, probe=(x, y), loss=torch.nn.functional.mse_loss, every=1, budget=float("inf"))
 for step in range(3):
     optimizer.zero_grad()
     torch.nn.functional.mse_loss(model(x), y).backward()
