@@ -263,3 +263,18 @@ def test_the_growth_of_the_mean_square_at_zero_variance_is_its_difference_quotie
     limit = sigma.curvature_moment(0.0)
     assert limit == pytest.approx(2 * one - two, abs=2e-6 if name != "elu" else 2e-2)
     assert limit == pytest.approx(sigma.curvature_moment(1e-12), rel=1e-5)
+
+
+def test_slope_covariance_of_a_kink_where_a_variance_is_zero():
+    bent = Activation(lambda z: torch.where(z < 0, 0.3 * z, 2 * z) + 0.1 * torch.tanh(z))  # slopes 0.4 and 2.1 at 0
+    assert bent.slope_covariance(0.0, 0.0, 0.0) == pytest.approx(0.5 * (0.4**2 + 2.1**2), rel=1e-12)
+    apart = quad(lambda z: math.exp(-z * z / 1.4) / math.sqrt(1.4 * math.pi) * (2 + 0.1 / math.cosh(z) ** 2), 0, 12)[0]
+    apart += quad(
+        lambda z: math.exp(-z * z / 1.4) / math.sqrt(1.4 * math.pi) * (0.3 + 0.1 / math.cosh(z) ** 2), -12, 0
+    )[0]
+    assert bent.slope_covariance(0.7, 0.0, 0.0) == pytest.approx(apart * 0.5 * (0.4 + 2.1), rel=1e-10)
+
+
+def test_derivatives_of_a_function_that_works_in_place():
+    value, slope = Activation(nn.ReLU(inplace=True)).derivatives(torch.tensor([-1.0, 2.0]), order=1)
+    assert value.tolist() == [0.0, 2.0] and slope.tolist() == [0.0, 1.0]

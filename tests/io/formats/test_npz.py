@@ -38,3 +38,12 @@ def test_known_by_its_members_whatever_its_name(tmp_path):
     assert recognizes(b"PK", tmp_path / "weights.bin") and format.words == ".npz"
     torch.save({"a": torch.ones(2)}, tmp_path / "m.pt")
     assert not recognizes(b"PK", tmp_path / "m.pt")
+
+
+def test_packed_bytes_that_do_not_unpack_are_refused_in_one_line(tmp_path):
+    np.savez_compressed(tmp_path / "m.npz", a=np.random.default_rng(0).normal(size=200))
+    data = bytearray((tmp_path / "m.npz").read_bytes())
+    data[800] ^= 255  # in the packed numbers, behind the header
+    (tmp_path / "m.npz").write_bytes(data)
+    with pytest.raises(ValueError, match=r"^expected a whole \.npz file"):
+        weights(tmp_path / "m.npz")["a"].read()

@@ -212,3 +212,15 @@ def test_one_point_is_infinitely_far_from_others_and_has_a_scale():
     alone = torch.ones(1, 3, dtype=torch.float64)
     assert separation(alone) == math.inf
     assert dual_scale(1, separation(alone)) == dual_scale(1, 2.0)
+
+
+def test_one_point_at_frequency_zero_in_closed_form():
+    """The cosine is then 1, its density the cubic's that rises from -2 to -1; a point lies at either end, at 1 or at -1."""
+    given = {"scale": 1e-7, "generator": torch.Generator().manual_seed(0), "draws": 4000}
+    found = corrective_contraction(torch.ones(1, 1).double(), tensor(2.0), **given)
+    ends = [4 * quad(lambda s, t=t: (6 - 12 * s) ** 2 * (t + 2 - s) ** 2, 0, 1)[0] for t in (1, -1)]
+    above = float(
+        (torch.randn(4000, 1, generator=given["generator"].manual_seed(0), dtype=torch.float64) > 0).double().mean()
+    )
+    assert found.bias_share == pytest.approx(0.0, abs=1e-12)
+    assert found.noise_share == pytest.approx(above * ends[0] + (1 - above) * ends[1] - 1, rel=1e-5)

@@ -64,3 +64,12 @@ def test_branches_of_any_depth_add_up_to_the_same_change(power):
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match="sgd, adam"):
         step_factor(2, 2, rule="newton")
+
+
+def test_orthogonal_steps_in_the_kernel_parametrization():
+    # A step of w of spectral norm 1, entries 1/sqrt(n), changes W = w / sqrt(n) of a hidden layer by 1/sqrt(n)
+    change = {
+        kind: layer_scaling(kind, rule="orthogonal", parametrization="kernel").change for kind in ("hidden", "output")
+    }
+    assert change == {"hidden": -0.5, "output": 0.0}
+    assert layer_scaling("hidden", rule="orthogonal", parametrization="standard").change == 0.0

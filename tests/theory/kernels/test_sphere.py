@@ -63,3 +63,7 @@ def test_bounds_of_any_points_by_explicit_powers():
     assert schur == pytest.approx(sum(s * value for s, value in zip(squares, least, strict=True)), rel=1e-7)
     assert single == pytest.approx(max(s * (1 - 3 * delta**k) for k, s in enumerate(squares)), rel=1e-9)
     assert single < schur < np.linalg.eigvalsh(sphere_gram("relu", x))[0]
+
+
+def test_the_mean_alone_is_order_zero():
+    assert hermite_coefficients("relu", order=0).tolist() == pytest.approx([1 / math.sqrt(2 * math.pi)], rel=1e-12)

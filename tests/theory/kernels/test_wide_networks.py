@@ -1,6 +1,7 @@
 import math
 
 import mpmath
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -8,6 +9,7 @@ from torch import nn
 from theodolite.core.state import exact_products
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels import mlp_kernels
+from theodolite.theory.kernels._deep_chains import bow_of
 from theodolite.theory.kernels._duals.maps import Pairs, known_dual
 from theodolite.theory.kernels._programs import (
     Dense,
@@ -276,6 +278,9 @@ def test_residual_sums_and_normalization():
     sizes = first.nngp.diagonal().sqrt()
     assert torch.allclose(normal.nngp, first.nngp / sizes / sizes[:, None])
     assert torch.allclose(normal.ntk, first.ntk / sizes / sizes[:, None])
+    wide = mlp_kernels((dense, Normalized(0.5)), x)
+    sizes = (first.nngp.diagonal() + 0.5).sqrt()
+    assert torch.allclose(wide.nngp, first.nngp / sizes / sizes[:, None])
     layers = (dense, Normalized(1e-5), relu, dense, Sum((Normalized(), relu, dense), (Dense(0.5),)), relu, dense)
     plan = plan_of(program_of(layers), x)
     i, j = torch.triu_indices(5, 5, 1)
@@ -406,3 +411,18 @@ def test_kernels_of_one_layer_are_two_gaussian_integrals_of_its_activation(name)
     assert found.ntk[0, 1].item() == pytest.approx(
         ntk, rel=3e-3
     )  # a jump of the slope is placed within half a step of 0.02
+
+
+def test_nearly_parallel_inputs_of_a_step():
+    step = lambda z: 3 * (z > 0).to(z.dtype) + 1  # noqa: E731
+    x = torch.tensor([[1.0, 0.0], [1.0, 1e-5], [0.6, 0.8]], dtype=torch.float64)
+    nngp = mlp_kernels(Mlp(1, step, 1.0), x).nngp
+    assert float(nngp[0, 1]) == pytest.approx(8.5 - 9 * 1e-5 / (2 * math.pi), rel=1e-9)  # 1 or 4, apart in angle / 2 pi
+    assert float(nngp[0, 2]) == pytest.approx(8.5 - 9 * math.acos(0.6) / (2 * math.pi), rel=1e-9)
+
+
+@pytest.mark.parametrize("theta", [0.01, 0.15, 0.299, 0.301, 1.5, 3.1])
+def test_sine_less_angle_times_cosine_keeps_its_digits(theta):
+    with mpmath.workdps(40):
+        exact = float(mpmath.sin(theta) - theta * mpmath.cos(theta))
+    assert float(bow_of(np.array([theta]))[0]) == pytest.approx(exact, rel=4e-15)

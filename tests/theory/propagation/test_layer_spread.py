@@ -31,3 +31,7 @@ def test_critical_band_keeps_a_signal_within_a_factor_e():
     low, high = critical_band(2.0, hidden_layers=7)
     assert (high / 2) ** 7 == pytest.approx(2.718281828)
     assert (low / 2) ** 7 == pytest.approx(1 / 2.718281828)
+
+
+def test_the_second_order_of_the_spread_of_a_correlation():
+    assert correlation_spread(0.5, width=4, units=4) == pytest.approx(0.75 * (0.5 + 5.5 / 4 / 4 - 3 / 16) ** 0.5)

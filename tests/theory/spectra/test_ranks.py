@@ -10,6 +10,7 @@ from theodolite.theory.spectra import (
     noise_effective_rank,
     noise_stable_rank,
     noise_stable_rank_band,
+    random_product_rank_band,
     tracy_widom_quantile,
 )
 
@@ -60,3 +61,13 @@ def test_the_effective_rank_is_the_integral_over_the_density(rows, columns):
     mean, product = (weight * root).sum(), (weight * root * np.log(root)).sum()
     assert weight.sum() == pytest.approx(1.0, abs=1e-9)
     assert noise_effective_rank(rows, columns) == pytest.approx(p * mean * np.exp(-product / mean), rel=2e-5)
+
+
+def test_most_random_products_lie_in_the_band_and_on_either_side_of_its_middle():
+    band, random, found = random_product_rank_band(30, 8, 20), np.random.default_rng(5), []
+    for _ in range(60):
+        singular = np.linalg.svd(random.normal(size=(30, 8)) @ random.normal(size=(8, 20)), compute_uv=False)
+        share = singular[singular > 1e-9] / singular[singular > 1e-9].sum()
+        found.append(float(np.exp(-(share * np.log(share)).sum())))
+    assert all(band.low < rank < band.high for rank in found)
+    assert np.mean(found) == pytest.approx(0.5 * (band.low + band.high), abs=0.1)

@@ -96,6 +96,14 @@ class _Array:
     member: str
 
     def __call__(self) -> Tensor:
+        try:
+            return self._read()
+        except InputError:
+            raise
+        except _WRONG as error:  # packed bytes that do not unpack, or are others than were written
+            raise damaged(KIND, Path(self.path), error) from error
+
+    def _read(self) -> Tensor:
         with zipfile.ZipFile(self.path) as file, file.open(self.member) as member:
             shape, by_columns, dtype = _header(member)
             flat = np.empty(math.prod(shape), dtype)
