@@ -78,3 +78,39 @@ def test_a_causal_model_does_not_see_what_stands_behind():
     x = sentences()[0]
     loss = lambda o, y: cross_entropy(o.flatten(0, 1), y.flatten(), ignore_index=PAD)  # noqa: E731
     assert not judged("attention-unmasked", {"model": Causal(), "data": (x[:, :-1], x[:, 1:]), "loss": loss})
+
+
+class LastState(nn.Module):
+    """A recurrent network that reads its state after the padding, or the one before it."""
+
+    def __init__(self, before_padding):
+        super().__init__()
+        self.before_padding = before_padding
+        self.table, self.rnn, self.head = nn.Embedding(TOKENS, 8), nn.RNN(8, 12, batch_first=True), nn.Linear(12, 2)
+
+    def forward(self, x):
+        states = self.rnn(self.table(x))[0]
+        last = (x != PAD).sum(1) - 1 if self.before_padding else torch.full((len(x),), x.shape[1] - 1)
+        return self.head(states[torch.arange(len(x)), last])
+
+
+@pytest.mark.parametrize("before_padding", [False, True])
+def test_a_recurrent_network_that_reads_its_state_after_padding_and_learns_nothing_is_told(before_padding):
+    torch.manual_seed(0)
+    g = torch.Generator().manual_seed(0)
+    x = torch.randint(1, TOKENS, (300, 60), generator=g)
+    size = torch.randint(3, 8, (300, 1), generator=g)
+    x = x.where(torch.arange(60) < size, torch.full_like(x, PAD))
+    y = (x.gather(1, size - 1)[:, 0] > 6).long()  # the last word
+    model = LastState(before_padding)
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    for step in range(120):
+        rows = torch.randint(0, len(x), (32,), generator=torch.Generator().manual_seed(step))
+        optimizer.zero_grad()
+        cross_entropy(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+    found = alarms(
+        "attention-unmasked", {"model": model, "data": (x, y), "loss": cross_entropy, "optimizer": optimizer}
+    )
+    assert bool(found) is not before_padding
+    assert before_padding or "last token before padding" in found[0].remedy

@@ -69,4 +69,5 @@ def test_tags_of_words_most_of_which_are_one_are_no_padding_unless_padded_places
     counted = y.clone()
     counted[:, 12:] = 0
     (found,) = alarms("padding-counted", {"model": model, "data": (x, counted), "loss": loss})
-    assert found.suggested == {"ignore_index": 0}
+    assert found.suggested == {"ignore_index": -100}  # 0 is also the tag of most words
+    assert f"where the input is {WORDS - 1}" in found.remedy

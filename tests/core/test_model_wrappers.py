@@ -1,10 +1,13 @@
 """Wrappers are taken off, and models that wait for their first batch are made on a copy."""
 
+import types
+
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
-from theodolite.core.model_wrappers import as_batches, bare_model, is_lazy, made_by, prepared
+from theodolite.core.model_wrappers import as_batches, bare_model, copied_model, is_lazy, made_by, prepared
 
 
 class Compiled(nn.Module):
@@ -46,3 +49,26 @@ def test_batches_stay_batches():
     assert as_batches(None, model) is None
     once = as_batches((torch.ones(3, 2), torch.zeros(3, 1)), model)
     assert as_batches(once, model) is once
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_copy_runs_its_own_weights_whatever_was_put_in_the_place_of_forward(bound):
+    model = nn.Sequential(nn.Linear(3, 2), nn.Tanh())
+    plain = model[0].forward
+    model[0].forward = types.MethodType(lambda self, x: plain(x), model[0]) if bound else lambda x: plain(x)
+    copied = copied_model(model)
+    x = torch.ones(4, 3)
+    assert torch.equal(copied(x), model(x))
+    with torch.no_grad():
+        copied[0].weight.zero_()
+        copied[0].bias.zero_()
+    assert not copied(x).any() and model(x).any()
+
+
+def test_a_method_that_is_bound_to_the_model_is_bound_to_its_copy():
+    model = nn.Linear(3, 2)
+    model.forward = types.MethodType(lambda self, x: 2 * nn.functional.linear(x, self.weight), model)
+    copied = copied_model(model)
+    with torch.no_grad():
+        copied.weight.fill_(1.0)
+    assert torch.equal(copied(torch.ones(1, 3)), torch.full((1, 2), 6.0))

@@ -3,14 +3,15 @@
 Exact. A batch of tokens padded at the end goes through the model twice: as it is, and with columns of padding cut off. The
 sequences say the same, so the answers must be the same. Attention without a mask averages over padding, so the same sentence
 gets another answer in a longer batch. Checked only in models that use attention, and reported when the chosen answer changes
-for at least one sequence (or place) in twenty.
+for at least one sequence (or place) in twenty. A recurrent network that reads its last state after the padding forgets the
+sequence on the way: this is reported if it has learned nothing.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from theodolite.core.ailment import Ailment, Finding, evidence
@@ -18,10 +19,12 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, sample_of
 from theodolite.evidence.drawn_outputs import members_of, quiet
+from theodolite.evidence.start import steps_made
 from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.trial import NOTHING, present_skill
 from theodolite.io.batches import Batch
 
-ROWS, FEWEST = 256, 8
+ROWS, FEWEST, STEPS = 256, 8, 50
 MOVED, FLIPPED = 0.01, 0.05
 """A change of answers, beside their spread, that is more than rounding; the share of answers that must change their choice."""
 
@@ -48,7 +51,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
             after = members_of(subject.answer(_shorter(picked, length, length - cut)))[task(subject).member].float()
     except (RuntimeError, ValueError, TypeError, IndexError):  # it takes sequences of one length only
         return
-    if not seen.ran:
+    forgets = not seen.ran and _forgets(subject)
+    if not seen.ran and not forgets:
         return
     if before.ndim > 2 and before.shape[1] == length:  # an answer at each place: those of padding mean nothing
         real = (tokens[rows] != padding)[:, : length - cut]
@@ -61,15 +65,18 @@ def judge(subject: Subject) -> Iterator[Finding]:
     wide = before.ndim > 1 and before.shape[-1] > 1 and task(subject).kind == "classes"
     flipped = float((before.argmax(-1) != after.argmax(-1)).double().mean()) if wide else moved
     yield Finding(
-        severity="warning" if flipped >= FLIPPED else "note",
-        where="attention",
+        severity="warning" if flipped >= FLIPPED or forgets else "note",
+        where="the last state" if forgets else "attention",
         says=f"Answers depend on padding: with {cut} of {length} columns removed, all padding, the same sequences "
         + (
             f"change class in {flipped:.0%} of cases."
             if wide
             else f"get answers that differ by {moved:.2g} of their spread."
         ),
-        remedy=f"mask the padding: src_key_padding_mask=(tokens == {padding}) in nn.Transformer, else attention_mask; also "
+        remedy=f"read the state at the last token before padding: states[range(n), (tokens != {padding}).sum(1) - 1], or "
+        "torch.nn.utils.rnn.pack_padded_sequence"
+        if forgets
+        else f"mask the padding: src_key_padding_mask=(tokens == {padding}) in nn.Transformer, else attention_mask; also "
         "leave padding out of averages over tokens",
         suggested={"padding": padding},
         evidence=(
@@ -77,6 +84,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
             evidence("share of answers that change", flipped),
         ),
     )
+
+
+def _forgets(subject: Subject) -> bool:
+    """Whether it is a recurrent network that was trained and has learned nothing."""
+    assert subject.model is not None
+    recurrent = any(isinstance(module, nn.RNNBase) for module in subject.model.modules())
+    return recurrent and steps_made(subject) >= STEPS and present_skill(subject) <= NOTHING
 
 
 class _Attention(TorchDispatchMode):  # type: ignore[no-untyped-call]

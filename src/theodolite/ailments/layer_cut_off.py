@@ -6,7 +6,6 @@ that no unit is saturated; and other values in their place change the loss, so t
 are a note; parameters that are not in the optimizer were left out on purpose.
 """
 
-import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
@@ -71,7 +71,7 @@ def cut_off(subject: Subject, suspects: Sequence[str]) -> tuple[list[str], list[
     """Of the suspects, those that the loss depends on without a gradient, and those that it does not depend on."""
     assert subject.model is not None
     with untouched(subject.model):
-        model = copy.deepcopy(subject.model).train()
+        model = copied_model(subject.model).train()
         _shaken(model, [name for name, _ in model.named_parameters()], 0.02)
         few = batches(subject)[:2]
         still = set(suspects)
@@ -112,7 +112,7 @@ def _with_gradient(subject: Subject, model: nn.Module, batch: Batch) -> set[str]
 @torch.no_grad()
 def _shrunk(model: nn.Module) -> nn.Module:
     """A copy whose parameters are so small that no unit is saturated."""
-    found = copy.deepcopy(model)
+    found = copied_model(model)
     for parameter in found.parameters():
         parameter.mul_(SMALL)
     return found

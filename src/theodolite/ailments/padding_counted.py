@@ -36,6 +36,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     padded = counts & _padding(x)
     share = float(padded.sum() / counts.sum())
+    tokens = 2 * int(y[counts].max()) > int(x.max())  # tags are fewer
     common = int(y[padded].mode().values) if bool(padded.any()) else 0
     if share < LEAST or float((y[padded] == common).double().mean()) < ONE:
         values, numbers = torch.unique(y[counts], return_counts=True)
@@ -44,13 +45,19 @@ def judge(subject: Subject) -> Iterator[Finding]:
         tokens = len(others) > 0 and 2 * int(others.max()) > int(x.max())
         if share < MOST or not tokens or bool((x == common).any()):
             return
+        padded = counts & (y == common)
+    says = f"have the target {common}, which is padding"
+    remedy = f"ignore_index={common} in the loss, or targets of -100 at those places"
+    alone = tokens or not bool((counts & ~padded & (y == common)).any())
+    if not alone:  # such as the first of some tags: to ignore it would take that tag away
+        says = f"hold padding, with the target {common}, which other places have too"
+        remedy = f"targets of -100 where the input is {int(x[padded].mode().values)}; the loss ignores those"
     yield Finding(
         severity="critical" if share > 0.5 else "warning",
         where="targets",
-        says=f"Padding counts: {share:.0%} of the places in the loss have the target {common}, which is padding. The "
-        "network learns to predict padding.",
-        remedy=f"ignore_index={common} in the loss, or targets of -100 at those places",
-        suggested={"ignore_index": common},
+        says=f"Padding counts: {share:.0%} of the places in the loss {says}. The network learns to predict padding.",
+        remedy=remedy,
+        suggested={"ignore_index": common if alone else -100},
         evidence=(evidence("share of counted places that are padding", share),),
     )
 

@@ -5,7 +5,6 @@ the statistics, as plain means over the data, repairs most of it. Dropout, which
 this.
 """
 
-import copy
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
@@ -87,8 +87,8 @@ def _losses(subject: Subject, model: nn.Module, few: Sequence[Batch], *, trainin
 def _with_new_statistics(subject: Subject) -> float | None:
     """The loss in evaluation mode of a copy whose statistics are plain means over the data."""
     with untouched(None), torch.no_grad():
-        other = copy.deepcopy(subject.model)
-        assert other is not None
+        assert subject.model is not None
+        other = copied_model(subject.model)
         for module in other.modules():
             if _keeps_statistics(module):
                 setattr(module, "momentum", None)  # noqa: B010  a plain mean over batches, which the type of modules does not know

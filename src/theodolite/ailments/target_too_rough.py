@@ -8,7 +8,6 @@ remedy is tried: the same training with sines and cosines of the coordinates at 
 (Rahaman et al. 2019; Tancik et al. 2020).
 """
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
@@ -110,7 +110,7 @@ def _network(subject: Subject, scale: float) -> Callable[[], nn.Module | None]:
         name = _first(model, x.shape[1])
         if name is None:
             return None
-        built = copy.deepcopy(model)
+        built = copied_model(model)
         start = beginning(subject)
         if start is not None:
             own = built.state_dict()

@@ -24,6 +24,23 @@ def bare_model(model: Any) -> Any:
             return model
 
 
+def copied_model(model: nn.Module, same: dict[int, Any] | None = None) -> nn.Module:
+    """A copy of a model that runs its own weights; ``same`` maps identities to what takes their place in it."""
+    copied = copy.deepcopy(model, {} if same is None else same)
+    leave_borrowed_forwards(copied)
+    return copied
+
+
+def leave_borrowed_forwards(copied: nn.Module) -> None:
+    """Take off each ``forward`` that was put in the place of the class's and holds the original: a copy would run that one."""
+    for module in copied.modules():
+        patched = vars(module).get("forward")
+        inner = getattr(patched, "__func__", None)
+        bound_here = getattr(patched, "__self__", None) is module and getattr(inner, "__closure__", True) is None
+        if patched is not None and not bound_here:
+            del module.__dict__["forward"]
+
+
 def _parallel() -> tuple[type[nn.Module], ...]:
     return torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel
 
@@ -36,7 +53,7 @@ def is_lazy(model: nn.Module) -> bool:
 
 def made_by(model: nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> nn.Module:
     """A copy of a lazily built model after its first batch; the model itself, and the random state, stay as they were."""
-    made = copy.deepcopy(model).eval()
+    made = copied_model(model).eval()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         made(*inputs, **keywords)

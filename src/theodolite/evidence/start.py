@@ -1,6 +1,5 @@
 """Where a training began and how far it has gone, as far as that is known: nothing is guessed from how a network looks."""
 
-import copy
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 
@@ -158,7 +158,7 @@ def drawn_anew(model: nn.Module | None) -> dict[str, Tensor] | None:
     if model is None:
         return None
     with untouched(None):
-        copied = copy.deepcopy(model)
+        copied = copied_model(model)
         torch.manual_seed(0)
         for module in copied.modules():
             draw = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)

@@ -1,11 +1,11 @@
 """The same network drawn anew, so many times as wide inside: all hidden numbers of units grow, inputs and outputs stay."""
 
-import copy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -46,7 +46,7 @@ def widened_copy(model: nn.Module, times: int, *inputs: Any, **keywords: Any) ->
     ran = list(layers_run(model, *inputs, **keywords))
     if len(ran) < 2:
         return None
-    copied = copy.deepcopy(model)
+    copied = copied_model(model)
     for name, module in list(copied.named_modules()):
         new = _wider(module, 1 if name == ran[0] else times, 1 if name == ran[-1] else times)
         if new is None:

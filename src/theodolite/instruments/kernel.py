@@ -6,7 +6,6 @@ how unevenly directions are learned, its alignment how well it suits the labels.
 its drift distinguishes lazy training from feature learning.
 """
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from scipy.sparse.linalg import eigsh
 from torch import Tensor, nn
 
 from theodolite.core.instrument import Instrument
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
 from theodolite.core.statistics import left_out_errors, student_inflation
 from theodolite.core.subject import Subject
@@ -308,7 +308,7 @@ def _at_origin(subject: Subject, samples: Samples) -> Tensor | None:
     if subject.origin is None:
         return None
     assert subject.model is not None
-    start = copy.deepcopy(subject.model)
+    start = copied_model(subject.model)
     own = dict(start.named_parameters())
     if any(
         name not in subject.origin or tuple(subject.origin[name].shape) != tuple(p.shape) for name, p in own.items()

@@ -1,6 +1,5 @@
 r"""Any model, trained in a random subspace: $\theta=\theta_0+P\theta_d$ with few coordinates $\theta_d$."""
 
-import copy
 from typing import Any, Literal, get_args
 
 import torch
@@ -9,6 +8,7 @@ from torch.func import functional_call
 
 from theodolite.construct.dimension.projections import KINDS, DenseProjection, Fastfood, Sparse, Tied
 from theodolite.core.checks import InputError, InputTypeError
+from theodolite.core.model_wrappers import copied_model
 
 _Kind = Literal["fastfood", "sparse", "dense", "tied"]
 _Structure = Literal["global", "layers"]
@@ -28,7 +28,7 @@ class Subspace(nn.Module):
         super().__init__()
         # with shared weights copies of the parameters are new names for the same memory; buffers are always copied
         same = {id(p): nn.Parameter(p.detach(), requires_grad=p.requires_grad) for p in model.parameters() if shared}
-        self.base = copy.deepcopy(model, same)
+        self.base = copied_model(model, same)
         self.names = tuple(
             name for name, p in self.base.named_parameters() if p.requires_grad and p.is_floating_point()
         )
@@ -68,7 +68,7 @@ class Subspace(nn.Module):
 
     def merged(self) -> nn.Module:
         """A plain model of the user's class with the weights that were found, trainable as it was."""
-        model = copy.deepcopy(self.base)
+        model = copied_model(self.base)
         own = dict(model.named_parameters())
         with torch.no_grad():
             for name, value in self.weights().items():

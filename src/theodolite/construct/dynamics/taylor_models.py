@@ -1,6 +1,5 @@
 r"""The second-order Taylor model of any network at its weights, trained in its place; nothing of size P x P is ever formed."""
 
-import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from torch.func import grad, vjp
 
 from theodolite.core.checks import InputError
+from theodolite.core.model_wrappers import copied_model
 from theodolite.measure import Stateless, count, placed, plain_attention, stateless
 from theodolite.measure.experiments import flowed
 from theodolite.measure.functional import Inputs
@@ -43,7 +43,7 @@ class Quadratic:
     """
 
     def __init__(self, model: nn.Module, x: Inputs, *, order: int = 2) -> None:
-        own = copy.deepcopy(model).eval()  # a Taylor model is of the weights as they are now, whatever becomes of them
+        own = copied_model(model).eval()  # a Taylor model is of the weights as they are now, whatever becomes of them
         self.net: Stateless = stateless(own)
         self.start: Parameters = {name: p.detach().clone() for name, p in self.net.parameters.items()}
         self.x = placed(x, next(iter(self.start.values())))

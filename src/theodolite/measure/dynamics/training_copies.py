@@ -5,12 +5,11 @@ import copy
 import torch
 from torch import nn
 
+from theodolite.core.model_wrappers import leave_borrowed_forwards
+
 
 def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A model and its optimizer, copied together so that the copy steps the copy; hooks of the optimizer are left behind.
-
-    So is a ``forward`` that was put in the place of the class's and holds the original: the copy would run that one.
-    """
+    """A model and its optimizer, copied together so that the copy steps the copy; hooks of the optimizer are left behind."""
     held = [p for group in optimizer.param_groups for p in group["params"]]
     gradients = [(p, p.grad) for p in {id(p): p for p in (*model.parameters(), *held)}.values()]
     own = {
@@ -23,12 +22,7 @@ def copied_training(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple
     finally:
         for parameter, gradient in gradients:
             parameter.grad = gradient
-    for module in copied.modules():
-        patched = vars(module).get("forward")
-        inner = getattr(patched, "__func__", None)
-        bound_here = getattr(patched, "__self__", None) is module and getattr(inner, "__closure__", True) is None
-        if patched is not None and not bound_here:
-            del module.__dict__["forward"]
+    leave_borrowed_forwards(copied)
     stepper = object.__new__(type(optimizer))
     stepper.__setstate__(members)
     return copied, stepper

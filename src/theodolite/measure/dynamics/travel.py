@@ -1,6 +1,5 @@
 """What a look at a training model costs little to know: loss and gradient on a probe, travel, and what the kernel can tell."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import InputError, at_least, finite_values, real_values
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.measure.curvature import point_of
@@ -164,7 +164,7 @@ def subspace_share(gradient: Tensor, vectors: Tensor) -> float:
 
 def at_state(model: nn.Module, state: Mapping[str, Tensor]) -> nn.Module:
     """A copy of the model with other weights and buffers."""
-    other = copy.deepcopy(model)
+    other = copied_model(model)
     other.load_state_dict(dict(state))
     return other
 

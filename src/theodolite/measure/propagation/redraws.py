@@ -1,6 +1,5 @@
 """A copy of a model, initialized afresh many times: how gradients differ between draws of the weights."""
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import InputError, at_least, finite_values
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.measure.functional import first_tensor, plain_attention
 
@@ -43,7 +43,7 @@ def redrawn_gradients(
     if not inputs or not isinstance(inputs[0], Tensor) or not inputs[0].is_floating_point():
         raise InputError("expected inputs of real numbers to take gradients by, got others; give embedded inputs")
     with untouched(None), plain_attention():
-        fresh = copy.deepcopy(model).eval()
+        fresh = copied_model(model).eval()
         kept = _kept(fresh)
         torch.manual_seed(seed)
         rows = []

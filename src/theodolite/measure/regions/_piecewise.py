@@ -1,6 +1,5 @@
 """A module read into affine maps and bends: what regions are counted from."""
 
-import copy
 import inspect
 import operator
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from theodolite.core.checks import InputError
+from theodolite.core.model_wrappers import copied_model
 from theodolite.measure.regions._bends import BENT, BENT_MODULES, SPELLINGS, Bend, Maximum, bend, bend_of, pool_windows
 from theodolite.measure.regions._readable_layers import AFFINE, CAN, FUNCTIONS, NORMS, PRODUCTS, SHAPES
 
@@ -131,7 +131,7 @@ def _own_copy(model: nn.Module) -> nn.Module:
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise InputError(f"expected finite weights, got NaN or infinity in {name!r}; use another checkpoint")
     try:
-        own = copy.deepcopy(model).double().eval().requires_grad_(False)
+        own = copied_model(model).double().eval().requires_grad_(False)
     except RuntimeError as error:
         raise InputError(f"expected a module that can be copied, got {type(model).__name__}: {error}") from error
     for module in own.modules():
