@@ -25,7 +25,9 @@ def network():
 
 def trained(model, lr, steps=120):
     optimizer, losses = torch.optim.SGD(model.parameters(), lr=lr), []
-    watch = th.Watch(model, optimizer=optimizer, probe=(x[:256], y[:256]), loss=cross_entropy, every=20, budget=math.inf)
+    watch = th.Watch(
+        model, optimizer=optimizer, probe=(x[:256], y[:256]), loss=cross_entropy, every=20, budget=math.inf
+    )
     for step in range(steps):
         rows = torch.randperm(1400, generator=torch.Generator().manual_seed(step))[:64]
         optimizer.zero_grad()
