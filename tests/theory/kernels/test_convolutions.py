@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from theodolite.theory import activation_of
 from theodolite.theory.kernels import Average, Convolution, Flatten, ImageKernel, mlp_kernels
 from theodolite.theory.kernels import convolutions as conv_kernels
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Sum, dense_layers
+from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum, dense_layers
 
 X = torch.randn(4, 2, 6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 RELU, TANH, GELU = (Nonlinear(activation_of(name)) for name in ("relu", "tanh", "gelu"))
@@ -227,3 +227,15 @@ def test_a_circular_kernel_does_not_see_where_the_image_begins():
     assert not torch.allclose(edge(moved), edge(X), rtol=1e-3)
     with pytest.raises(ValueError, match="^expected circular padding"):
         ImageKernel((convolution(3, 1, 7, circular=True), RELU, Flatten(), LAST))(X)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_normalization_adds_its_epsilon_to_each_variance(whole):
+    point = Convolution(Dense(1.6, 0.05), (1, 1), (1, 1), (0, 0), (1, 1))
+    plain = 0.05 + 1.6 * torch.einsum("ichw,jchw->ijhw", X, X) / X.shape[1]
+    own = plain.diagonal().permute(2, 0, 1)
+    own = own.mean((1, 2), keepdim=True).expand_as(own) if whole else own
+    size = (own + 0.5).sqrt()
+    wanted = 0.1 + 1.2 * (plain / size[:, None] / size[None]).mean((2, 3))
+    found = ImageKernel((point, Normalized(0.5, whole=whole), Flatten(), LAST), kind="nngp")(X)
+    assert torch.allclose(found, wanted, rtol=1e-12)
