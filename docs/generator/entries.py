@@ -13,6 +13,7 @@ from typing import Any
 from generator.pages import Page, words_of
 from theodolite import catalogue
 from theodolite.core.ailment import Finding
+from theodolite.core.reading import Reading
 from theodolite.report.diagnosis import MARKS, is_code
 from theodolite.report.formulas import formula, prose
 from theodolite.report.text import COSTS
@@ -85,29 +86,68 @@ def _judged_by(ailment: Any) -> str:
 
 
 def builtin_readings() -> dict[str, str]:
-    """What each instrument says of the network that comes with the package, a few rows each, made now."""
+    """What each instrument says of the network that comes with the package, or of a small model of sequences, made now."""
     import theodolite as th
     from theodolite.io.builtin_network import builtin
 
-    found = {}
-    for answer in th.survey(builtin(), budget=BUDGET).answers:
-        rows = [reading_row(reading, "") for reading in answer.readings]
-        kept = rows[:FEW]
-        cells = [
-            (
-                html.escape(row.quantity),
-                html.escape(row.where),
-                f'<span class="th-nowrap">{html.escape(row.value)}</span>',
-                f'<span class="th-nowrap">{html.escape(row.expected)}</span>',
-                html.escape(f"{row.mark} {row.status}"),
-            )
-            for row in kept
-        ]
-        more = f"<p>and {len(rows) - FEW} more</p>" if len(rows) > FEW else ""
-        words = _first_meaning(rows)
-        table = _table(("quantity", "where", "measured", "expected", "status"), cells)
-        found[answer.question.name] = f"<h2>What it says of the built-in network</h2>{words}{table}{more}" * bool(rows)
+    answers = th.survey(builtin(), budget=BUDGET).answers
+    found = {answer.question.name: _readings(answer.readings, "the built-in network") for answer in answers}
+    model, data, loss = sequence_model()
+    for name in ("attention", "embedding", "residual-stream", "token-loss"):
+        found[name] = _readings(th.read(name, model, data=data, loss=loss), "a small model of sequences")
     return found
+
+
+def sequence_model() -> tuple[Any, Any, Any]:
+    """A model that learns to continue sorted sequences, trained for a while, its data and its loss."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    rows = torch.randint(0, 24, (400, 17)).sort(1).values
+    x, y = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+
+    class Sorted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layer = nn.TransformerEncoderLayer(32, 2, 64, 0.0, batch_first=True, norm_first=True)
+            self.embed, self.head = nn.Embedding(24, 32), nn.Linear(32, 24)
+            self.blocks = nn.TransformerEncoder(layer, 2, nn.LayerNorm(32), enable_nested_tensor=False)
+
+        def forward(self, tokens: Any) -> Any:
+            causal = nn.Transformer.generate_square_subsequent_mask(tokens.shape[1])
+            return self.head(self.blocks(self.embed(tokens), mask=causal, is_causal=True))
+
+    model = Sorted()
+
+    def loss(answer: Any, target: Any) -> Any:
+        return nn.functional.cross_entropy(answer.flatten(0, 1), target.flatten())
+
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for step in range(100):
+        some = torch.randint(0, 400, (32,), generator=torch.Generator().manual_seed(step))
+        optimizer.zero_grad()
+        loss(model(x[some]), y[some]).backward()
+        optimizer.step()
+    return model, (x, y), loss
+
+
+def _readings(readings: Sequence[Reading], of: str) -> str:
+    """A few of the readings as a table, under a heading; nothing where there are none."""
+    rows = [reading_row(reading, "") for reading in readings]
+    cells = [
+        (
+            html.escape(row.quantity),
+            html.escape(row.where),
+            f'<span class="th-nowrap">{html.escape(row.value)}</span>',
+            f'<span class="th-nowrap">{html.escape(row.expected)}</span>',
+            html.escape(f"{row.mark} {row.status}"),
+        )
+        for row in rows[:FEW]
+    ]
+    more = f"<p>and {len(rows) - FEW} more</p>" if len(rows) > FEW else ""
+    table = _table(("quantity", "where", "measured", "expected", "status"), cells)
+    return f"<h2>What it says of {of}</h2>{_first_meaning(rows)}{table}{more}" * bool(rows)
 
 
 FEW = 8
