@@ -59,6 +59,9 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
     if watch.gathered is None and (not watch.records or watch.records[-1].step < observer.steps):
         watch.look(observer.steps, whole=watch.every != "auto")
     budget = 0.0 if not diagnose else budget if not math.isnan(budget) else allowed(watch)
+    if observer.restarts and budget > 0:
+        budget = 0.0
+        said(f"the weights were put back {observer.resets:,} times: no fix was tried on a copy of so many trainings")
     found = _diagnosed(watch, budget)
     watch.html(out / "run.html")
     watch.json(out / "run.json")

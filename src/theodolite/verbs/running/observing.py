@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.run import Run
+from theodolite.evidence.batches import MOST_SAMPLES
 from theodolite.measure.dynamics._silent_facts import generator_shared
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
@@ -40,8 +41,10 @@ PATIENCE, AVERAGED = 20, 5
 """Steps after which the loss is taken for one that cannot be called again; values of it that are kept."""
 SELDOM = 10.0
 """Seconds between two writings of the numbers of a run that goes on."""
-MOST_BATCHES, MOST_BYTES = 2048, 1 << 26
-"""What is kept of the steps of a run, for trials."""
+RESETS, WITHIN = 2, 100
+"""Weights that are put back so often, and once in so many steps: each time a training of its own begins, as in meta-learning."""
+MOST_BYTES, A_STEP = 1 << 26, 32
+"""What is kept of the steps of a run, for trials, and the samples that a whole step counts as."""
 
 
 def said(words: str) -> None:
@@ -108,7 +111,9 @@ class Observer:
     _searching: list[Callable[[], Any]] = field(default_factory=list)
     _outer: list[nn.Module] = field(default_factory=list)
     _within: int = 0
+    _tape_is_off: bool = False
     _bytes: int = 0
+    _samples: int = 0
     _looking: bool = False
     _compiled: bool = False
     _precision: torch.dtype | None = None
@@ -116,6 +121,8 @@ class Observer:
     _clipped: bool = False
     _unscaled: bool = False
     _clipped_steps: int = 0
+    _scaled: tuple[Any, Any] = (None, None)
+    resets: int = 0
     _written: float = -math.inf
     _process: int = field(default_factory=os.getpid)  # a forked one is another's
 
@@ -129,6 +136,8 @@ class Observer:
         self._searching = [before.remove, after.remove, functools.partial(_forget, after.id)]
         self._undo = [
             register_optimizer_step_pre_hook(self._guarded(self._steps)).remove,
+            register_optimizer_step_pre_hook(self._begins_step).remove,
+            register_optimizer_step_post_hook(self._ends_step).remove,
             register_optimizer_step_post_hook(self._guarded(self._stepped)).remove,
         ]
         self._wrap(torch.autograd, "backward", self._backward)
@@ -137,6 +146,7 @@ class Observer:
         self._wrap(torch, "compile", self._compiling)
         self._wrap(nn.Module, "load_state_dict", self._loads)
         self._wrap(torch.amp.GradScaler, "unscale_", self._unscales)
+        self._wrap(torch.amp.GradScaler, "scale", self._scales)
         self._wrap(torch.utils.data.DataLoader, "__iter__", self._reads)
         for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
             for name in ("clip_grad_norm_", "clip_grad_value_"):
@@ -183,10 +193,7 @@ class Observer:
 
     def _end_tape(self) -> None:
         if self._tape is not None:
-            self._tape.idle = True
-            self._tape.clear()
-            if self._tape.is_on_top():
-                self._tape.off()
+            self._tape.end()
             self._tape = None
 
     def _compiling(self, whole: Any, *args: Any, **keywords: Any) -> Any:
@@ -202,11 +209,19 @@ class Observer:
         if not self._looking:
             self._made.add(optimizer)
 
+    @property
+    def restarts(self) -> bool:
+        """Whether the run is many short trainings, each from weights that were put back."""
+        return self.resets >= RESETS and self.resets * WITHIN >= self.steps
+
     # what goes wrong silently
 
     def _loads(self, whole: Any, module: nn.Module, state: Any, *args: Any, **keywords: Any) -> Any:
         """A checkpoint of which no tensor fits, loaded all the same."""
         found = whole(module, state, *args, **keywords)
+        if self.watch is not None and not self._looking and any(part is module for part in self.watch.model.modules()):
+            self.resets += 1
+            self.watch.plays |= self.restarts
         odd = list(getattr(found, "unexpected_keys", ()))
         if odd and len(odd) == len(state) and not self._looking:
             own = next(iter(module.state_dict()), "none")
@@ -226,6 +241,13 @@ class Observer:
     def _clips(self, whole: Any, *args: Any, **keywords: Any) -> Any:
         self._clipped = not self._unscaled
         return whole(*args, **keywords)
+
+    def _scales(self, whole: Any, scaler: Any, outputs: Any) -> Any:
+        """A loss that is scaled up for its gradients only: what is minimized, and read, is the loss itself."""
+        found = whole(scaler, outputs)
+        if isinstance(outputs, Tensor) and not self._looking:
+            self._scaled = (found, outputs)
+        return found
 
     def _unscales(self, whole: Any, scaler: Any, optimizer: Any) -> Any:
         scale = float(scaler.get_scale()) if self._clipped else 1.0
@@ -333,19 +355,23 @@ class Observer:
         return found
 
     def _seen_backward(self, roots: Sequence[Tensor]) -> None:
-        if self.hand is not None:
-            self._by_hand()
+        scaled, loss = self._scaled
+        roots, self._scaled = [loss if root is scaled else root for root in roots], (None, None)
         single = [root for root in roots if root.numel() == 1]
+        program = self._program_to(single) if single and len(single) == len(roots) else None
+        if self.hand is not None:
+            self._by_hand()  # the tape is cleared by a step, and the forward pass of this one is on it
         self._values = [*self._values, *(root.detach() for root in single)][-AVERAGED:]
         if self.watch is not None and single:
             self.watch.note_loss(single[-1])
-        if self._tape is None or len(single) != len(roots) or not single:
-            return
-        program = None
-        if self._searching or self._keeps():
-            held = {id(p) for optimizer in self._made for group in optimizer.param_groups for p in group["params"]}
-            program = self._tape.program(single, held)
-        self._passes = [*self._passes[-63:], Pass(single[-1].detach(), program)]
+        if self._tape is not None and single and len(single) == len(roots):
+            self._passes = [*self._passes[-63:], Pass(single[-1].detach(), program)]
+
+    def _program_to(self, roots: Sequence[Tensor]) -> Program | None:
+        if self._tape is None or not (self._searching or self._keeps()):
+            return None
+        held = {id(p) for optimizer in self._made for group in optimizer.param_groups for p in group["params"]}
+        return self._tape.program(roots, held)
 
     def _after_backward(self, gradients: dict[int, Tensor]) -> None:
         """Where no optimizer is there for what has a gradient now, its weights may be changed by hand."""
@@ -363,7 +389,7 @@ class Observer:
             self.hand.expect(gradients)
 
     def _keeps(self) -> bool:
-        return self._probe is not None and len(self.kept) < MOST_BATCHES and self._bytes < MOST_BYTES
+        return self._probe is not None and self._samples < MOST_SAMPLES and self._bytes < MOST_BYTES
 
     # steps
 
@@ -391,6 +417,18 @@ class Observer:
             self._begin(optimizer, self._passes or self._before)
         if self.watch is not None and optimizer is self.optimizer and self.hand is None:
             self._look()
+
+    def _begins_step(self, optimizer: Any, args: Sequence[Any], keywords: Any) -> None:
+        """What an optimizer computes is no part of a loss, unless a closure makes the loss in it: the tape is taken off."""
+        closure = len(args) > 1 or bool(keywords)
+        if self._tape is not None and not closure and self._tape.inside == 0 and self._tape.is_on_top():
+            self._tape.off()
+            self._tape_is_off = True
+
+    def _ends_step(self, *_: Any) -> None:
+        if self._tape_is_off and self._tape is not None:
+            self._tape.on()
+        self._tape_is_off = False
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         self._stepping, self._clipped, self._unscaled = None, False, False
@@ -429,6 +467,7 @@ class Observer:
                 batch = self._probe.batch_of(self._whole(one.program))
                 if batch is not None:
                     self.kept.append(batch)
+                    self._samples += self._probe.size or A_STEP
                     self._bytes += sum(c.numel() * c.element_size() for c in one.program.constants)
         if not self._keeps():
             self._end_tape()

@@ -124,7 +124,7 @@ class Tape(TorchFunctionMode):
     def __init__(self, losses: Mapping[Any, str]) -> None:
         super().__init__()
         self.inside = 0
-        self.idle = False
+        self.idle = self.is_over = False
         self.overflown = False
         self.losses = losses
         self.within: list[tuple[Any, tuple[Any, ...], Mapping[str, Any], Tensor]] = []
@@ -181,6 +181,13 @@ class Tape(TorchFunctionMode):
         """See nothing any more."""
         self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
+    def end(self) -> None:
+        """See nothing for good, also after what is aside at present."""
+        self.idle = self.is_over = True
+        self.clear()
+        if self.is_on_top():
+            self.off()
+
     def is_on_top(self) -> bool:
         """Whether it is the innermost of torch's modes, so that it can be taken off and put back."""
         depth = torch._C._len_torch_function_stack()
@@ -195,8 +202,8 @@ class Tape(TorchFunctionMode):
         try:
             yield
         finally:
-            self.idle = before
-            if seen:
+            self.idle = before or self.is_over
+            if seen and not self.is_over:
                 self.on()
 
     def clear(self) -> None:

@@ -45,7 +45,7 @@ from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 if TYPE_CHECKING:
     from theodolite.verbs.watching.watch import Watch
 
-RISING = ("step-too-large", "overfits", "loss-stalls")
+RISING = ("step-too-large", "overfits", "loss-stalls", "loss-spikes")
 """What the way of a loss tells that is trained on alone."""
 
 Findings = tuple[Finding, ...]
