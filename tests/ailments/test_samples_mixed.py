@@ -30,6 +30,17 @@ class Normalized(nn.Module):
         return self.body(x)
 
 
+class Draws(nn.Module):
+    """A network that draws at random in evaluation too, and learns nothing for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(24, 3)
+
+    def forward(self, x):
+        return self.body(x.flatten(1)) + 100 * torch.randn(len(x), 3)
+
+
 def given(model, steps=120):
     g = torch.Generator().manual_seed(0)
     y = torch.randint(0, 3, (600,), generator=g)
@@ -55,7 +66,7 @@ def test_a_recurrence_over_the_batch_is_found_and_turned_round():
     assert found[0].where == "rnn"
 
 
-@pytest.mark.parametrize("build", [lambda: Reads(True), Normalized])
+@pytest.mark.parametrize("build", [lambda: Reads(True), Normalized, Draws])
 def test_the_healthy_are_left_alone(build):
     torch.manual_seed(0)
     assert not alarms("samples-mixed", given(build()))

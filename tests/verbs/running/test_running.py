@@ -317,3 +317,72 @@ def test_a_closure_on_inputs_of_a_frozen_network_is_watched_and_is_no_fault(tmp_
     assert watched.stdout == warm(["closure.py"], tmp_path).stdout
     told = json.loads((tmp_path / "run" / "run.json").read_text())
     assert all(finding["severity"] == "note" for finding in told["diagnosis"]["findings"])
+
+
+SCALED = """
+import torch
+torch.manual_seed(0)
+x, y = torch.randn(64, 6), torch.arange(64) % 2
+model = torch.nn.Linear(6, 2)
+optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
+for step in range(20):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+BACK = """
+import copy, torch
+torch.manual_seed(0)
+model = torch.nn.Linear(6, 1)
+for task in range(6):
+    before = copy.deepcopy(model.state_dict())
+    x = torch.randn(32, 6)
+    y = x @ torch.randn(6, 1)
+    for step in range(8):
+        model.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        for p in model.parameters():
+            p.data -= 0.1 * p.grad
+    after = model.state_dict()
+    model.load_state_dict({name: before[name] + 0.1 * (after[name] - before[name]) for name in before})
+"""
+
+BARE = """
+import torch
+torch.manual_seed(0)
+x, w = torch.randn(40, 3), torch.zeros(3, 1, requires_grad=True)
+for step in range(30):
+    loss = ((x @ w - x.sum(1, keepdim=True)) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad = None
+print(round(loss.item(), 6))
+"""
+
+
+def seen_of(tmp_path, warm, code):
+    (tmp_path / "train.py").write_text(code)
+    watched = warm(["-m", "theodolite", "run", "--out", "seen", "train.py"], tmp_path)
+    return watched, json.loads((tmp_path / "seen" / "run.json").read_text())
+
+
+def test_a_loss_that_is_scaled_for_its_gradients_is_read_as_it_is(tmp_path, warm):
+    _, told = seen_of(tmp_path, warm, SCALED)
+    losses = [row["measured"] for row in told["readings"] if row["quantity"] == "loss on the probe"]
+    assert losses and max(losses) < 2
+
+
+def test_weights_that_are_put_back_begin_trainings_of_their_own(tmp_path, warm):
+    watched, told = seen_of(tmp_path, warm, BACK)
+    assert "the weights were put back 6 times" in watched.stderr
+    assert not told["diagnosis"]["findings"] and not told["alarms"]
+
+
+def test_plain_tensors_trained_by_hand_are_watched_with_their_batches(tmp_path, warm):
+    watched, told = seen_of(tmp_path, warm, BARE)
+    assert "watching tensors with steps by hand" in watched.stderr
+    assert watched.stdout.strip() and not told["diagnosis"]["findings"]

@@ -193,7 +193,10 @@ def _bar(budget: float) -> tuple[Any, Any]:
     from rich.console import Console
     from rich.progress import Progress
 
-    bar = Progress(console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    if not console.is_terminal:  # a notebook
+        return None, None
+    bar = Progress(console=console, transient=True)
     return bar, bar.add_task("diagnosis (ctrl-C stops and keeps what was found)", total=budget)
 
 

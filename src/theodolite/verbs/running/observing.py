@@ -8,6 +8,7 @@ batches. Whatever goes wrong in here is one line, and the script goes on.
 
 import contextlib
 import functools
+import gc
 import math
 import os
 import statistics
@@ -142,6 +143,9 @@ class Observer:
         ]
         self._wrap(torch.autograd, "backward", self._backward)
         self._wrap(torch.autograd, "grad", self._asked)
+        self._made.update(
+            each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)
+        )  # a notebook's
         self._wrap(torch.optim.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compiling)
         self._wrap(nn.Module, "load_state_dict", self._loads)
@@ -222,6 +226,7 @@ class Observer:
         if self.watch is not None and not self._looking and any(part is module for part in self.watch.model.modules()):
             self.resets += 1
             self.watch.plays |= self.restarts
+            self.watch.silent_errors.repeats |= self.restarts
         odd = list(getattr(found, "unexpected_keys", ()))
         if odd and len(odd) == len(state) and not self._looking:
             own = next(iter(module.state_dict()), "none")

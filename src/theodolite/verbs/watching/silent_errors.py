@@ -54,6 +54,7 @@ class SilentErrors:
         self._acting = layers_of_training(model)
         self._layers = tuple(dict.fromkeys(type(layer).__name__ for layer in self._acting))
         self.restarts = 0
+        self.repeats = False  # batches come again on purpose
         self._asked: deque[tuple[int, Tensor]] = deque(maxlen=KEPT)
         self._dropping: tuple[str, ...] | None = None
         self._arrivals = self._unlearned = 0
@@ -314,7 +315,7 @@ class SilentErrors:
         pairs = self._pairs()
         least = 2 * FEWEST if self.steps > FIRST else FIRST // 2
         always = all(pairs) and self.restarts < len(pairs)  # all the data in every step, unless a loader has more
-        if self._few or len(pairs) < least or always or sum(pairs) < 0.3 * len(pairs):
+        if self.repeats or self._few or len(pairs) < least or always or sum(pairs) < 0.3 * len(pairs):
             return ()
         return f"{sum(pairs)}", f"{len(pairs)}"
 
