@@ -8,10 +8,3 @@ from theodolite.core.lazy_exports import surface
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = surface(__name__)
 __all__ += ["__version__"]
-
-
-def load_ipython_extension(shell: object) -> None:
-    """``%load_ext theodolite`` in a notebook; then ``%%theodolite`` watches a cell."""
-    from theodolite.integrations.notebook import register
-
-    register(shell)

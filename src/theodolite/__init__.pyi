@@ -25,6 +25,7 @@ from .core.law import Law as Law, Verdict as Verdict
 from .core.reading import Band as Band, Estimate as Estimate, Reading as Reading
 from .core.series import Series as Series
 from .core.subject import Subject as Subject
+from .integrations.notebook import load_ipython_extension as load_ipython_extension
 from .measure.dimension.objectives import (
     ObjectiveDimension as ObjectiveDimension,
     objective_dimension as objective_dimension,

@@ -12,8 +12,8 @@ from theodolite.arguments import parser
 from theodolite.verbs.running.scripts import watched
 
 
-def register(shell: Any) -> None:
-    """The magic in a shell of IPython."""
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext theodolite``: the magic in a shell of IPython."""
 
     def theodolite(line: str, cell: str | None = None) -> None:
         """Run the cell, or the statement behind it, watched; see `theodolite run --help` for the options of a cell."""
