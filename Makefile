@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install -qq
 WORKERS ?= 2
+SEED ?= 0
 DADAPY := .venv-dadapy
 
 .PHONY: survey test lint bench bench-gpu fuzz properties sweep mutants docs clean
@@ -28,7 +29,7 @@ bench-gpu: $(VENV)/.installed
 	$(BIN)/python benchmarks/bench.py --gpu
 
 fuzz: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --cases 10000
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fuzz.py --cases 20000 --seed $(SEED)
 
 properties: $(VENV)/.test    # docs/properties.md: every public function at odd scales, types and sizes; two minutes
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/properties.py --write docs/properties.md

@@ -44,7 +44,7 @@ def test_the_gradient_is_the_transpose(kind):
     assert torch.allclose(slope, p.T @ weight)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # of torch's own forward mode
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*")  # of torch's own forward mode
 @ALL
 def test_second_derivatives_tangents_and_vectorization(kind):
     projection = drawn(kind, 4)

@@ -51,7 +51,7 @@ def test_strided_inputs_and_no_rows():
     assert hadamard_transform(torch.zeros(0, 8)).shape == (0, 8)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")  # of torch's own forward mode
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*")  # of torch's own forward mode
 def test_gradients_tangents_and_vectorization():
     x = draw(2, 3, 8).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: hadamard_transform(x, scale=0.3), x, check_forward_ad=True)
