@@ -146,11 +146,11 @@ def _ends() -> list[Case]:
     cases = []
     for site in ("mlp/mnist", "cnn/digits", "lstm/tones", "mlp-tanh/clusters", "autoencoder/mnist-itself"):
         cases += grades(
-            "loss-stalls",
+            "schedule-ended",
             site,
             mild={"decay": "exponential:0.97"},
             severe={"decay": "exponential:0.8"},
-            also=("step-too-small", "trained-too-short"),
+            also=("loss-stalls", "step-too-small", "trained-too-short"),
         )
     for site in (
         "mlp/mnist",

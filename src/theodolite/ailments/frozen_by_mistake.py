@@ -49,10 +49,19 @@ def _untrained(subject: Subject) -> list[str]:
     return list(subject.once("frozen and untrained", found))
 
 
-def _says(subject: Subject, names: list[str]) -> str:
+def _share(subject: Subject, names: list[str]) -> float:
     assert subject.model is not None
     own = dict(subject.model.named_parameters())
-    share = sum(own[name].numel() for name in names) / sum(p.numel() for p in own.values())
+    return sum(own[name].numel() for name in names) / sum(p.numel() for p in own.values())
+
+
+def _matrices(subject: Subject) -> list[str]:
+    assert subject.model is not None
+    return [name for name, p in subject.model.named_parameters() if p.ndim > 1]
+
+
+def _says(subject: Subject, names: list[str]) -> str:
+    share = _share(subject, names)
     few = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     return f"{share:.0%} of the network is frozen (requires_grad=False) with weights that were never trained: {few}."
 
@@ -77,10 +86,8 @@ def _matters(subject: Subject, names: list[str]) -> bool:
     """Whether much of the network, not its first layer alone, is frozen as drawn and has a gradient."""
     assert subject.model is not None
     own = dict(subject.model.named_parameters())
-    matrices = [name for name, p in own.items() if p.ndim > 1]
-    share = sum(own[name].numel() for name in names) / sum(p.numel() for p in own.values())
-    behind = [name for name in names if name in matrices[1:]]
-    if share < MUCH or not behind or not is_finite(subject):
+    behind = [name for name in names if name in _matrices(subject)[1:]]
+    if _share(subject, names) < MUCH or not behind or not is_finite(subject):
         return False
     frozen = [own[name] for name in behind]
     try:
@@ -96,9 +103,9 @@ def _matters(subject: Subject, names: list[str]) -> bool:
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The same training with these layers free."""
+    """The same training with these layers free; a few early ones may be pretrained too little to show it."""
     names = _untrained(subject)
-    if names:
+    if names and (_share(subject, names) >= MUCH or _matrices(subject)[-1] in names):
 
         def found(outcome: Outcome) -> Finding:
             return finding_of(outcome, _says(outcome.subject, names), REMEDY, {"unfreeze": names}, where=names[0])

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches
+from theodolite.evidence.batches import asked_batch, batches
 from theodolite.evidence.experiment import CRITICAL, Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.loss_checks import (
@@ -45,7 +45,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     answers = drawn_answers(subject)
     if not answers:
         return
-    shape, target = tuple(answers[0].shape), batches(subject)[0].target
+    shape, target = tuple(answers[0].shape), asked_batch(subject).target
     if is_blind(subject, answers):
         yield Finding(
             severity="critical",

@@ -16,7 +16,7 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import MISSED, Experiment, Intervention, Outcome, finding_of, has_won
 from theodolite.evidence.kernel_machine import attained
-from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_made
+from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.token_counts import token_floors
 from theodolite.evidence.trial import SURE, Change, judged_constant, judged_majority, present_score
@@ -57,7 +57,9 @@ def sign(subject: Subject) -> bool:
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    if steps_made(subject) < FEWEST or not is_finite(subject) or has_won(subject):
+    if steps_made(subject) < FEWEST or not steps_are_known(subject):
+        return  # a pretrained network before its first step has not stalled
+    if not is_finite(subject) or has_won(subject):
         return
     found = (
         [*_at_constant(subject)]

@@ -19,7 +19,7 @@ from theodolite.core.model_wrappers import copied_model
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.start import at_weights, beginning, planned_steps
+from theodolite.evidence.start import at_weights, beginning, planned_steps, steps_are_known
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.trial import Change
 from theodolite.measure.kernels import empirical_ntk
@@ -90,9 +90,8 @@ def share_beyond(subject: Subject) -> float:
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The same training with sines and cosines of the coordinates."""
-    share = share_beyond(subject)
-    if share >= BEYOND:
+    """The same training with sines and cosines of the coordinates, where it is known how many steps it has."""
+    if steps_are_known(subject) and share_beyond(subject) >= BEYOND:
         for scale in SCALES:
             yield Intervention(
                 Change(f"Fourier features x {scale:g}", network=_network(subject, scale)),

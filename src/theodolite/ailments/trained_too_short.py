@@ -3,22 +3,27 @@
 The run is continued on a copy, from where it ended, at its largest learning rate. It was too short if at most four times as
 many steps recover what it has lost on held-out data; a run within noise of its end never shows this. If the schedule had
 reduced the learning rate, the schedule is the cause. Losses fall as a power of the number of steps for as long as anyone has
-looked, so more steps always gain something: a run that already has most of it gets a note.
+looked, so more steps always gain something: a run that already has most of it gets a note. A run of less than fifty steps that is
+no better than ignoring the input, with nothing else found, is too short to be judged otherwise.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import after_steps, lr_left, steps_are_known, steps_made, was_trained
-from theodolite.evidence.trial import Change
+from theodolite.evidence.task import is_finite
+from theodolite.evidence.trial import NOTHING, SURE, Change, judged_constant, present_score, present_skill
 
 MORE = 6
 """The run is suggested to be so many times as long."""
 SHORT, STRETCH = 300, 4.0
 """Runs of at most so many steps are gone on with for so many times as many."""
+RUN, LONGER = 50, 1000
+"""Steps from which on a run that has learned nothing is more than short, and those that it is suggested to make."""
 GONE = 0.05
 """Below that share of its largest, the step was taken away by its schedule: more steps would not do."""
 
@@ -29,6 +34,26 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     stretch = STRETCH if steps_made(subject) <= SHORT else 1.0
     yield Intervention(Change("more steps", from_here=True, stretch=stretch), _found, rank=60)
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    made = steps_made(subject)
+    if not steps_are_known(subject) or not 0 < made < RUN or not is_finite(subject):
+        return
+    score, constant = present_score(subject), judged_constant(subject)
+    if score is None or not math.isfinite(constant) or present_skill(subject) > NOTHING + SURE * score.accuracy_error:
+        return  # it knows something, or nobody can say
+    yield Finding(
+        severity="warning",
+        says=f"Nothing has been learned yet {after_steps(subject)}: the loss is {score.loss:.3g}, and {constant:.3g} when "
+        "ignoring the input. That is too few steps to judge anything else.",
+        remedy=f"train for {LONGER:,} steps or more",
+        suggested={"steps": LONGER},
+        evidence=(
+            evidence("loss", score.loss, stderr=score.stderr),
+            evidence("loss when ignoring the input", constant),
+        ),
+    )
 
 
 def _found(outcome: Outcome) -> Finding:
@@ -42,5 +67,6 @@ def _found(outcome: Outcome) -> Finding:
 ailment = Ailment(
     question="Did the run end too early?",
     needs={"model", "data", "loss", "optimizer", "run"},
+    judge=judge,
     interventions=interventions,
 )

@@ -16,12 +16,15 @@ from torch import Tensor
 from theodolite.core.lazy_torch import is_tensor
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.drawn_outputs import ROWS, is_coupled, quiet
+from theodolite.evidence.drawn_outputs import ROWS, is_coupled, members_of, quiet
 from theodolite.evidence.work import Price, counted_price, work_of
 from theodolite.io.batches import Batch, Batches
 
 MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 """What is kept of the data for all measurements together."""
+
+ASKED, FEW_ROWS = 1 << 22, 4
+"""Numbers of the answers that a loss is asked about, drawn in the place of the model's own, and samples in any case."""
 
 BATCH = 64
 """Samples of a batch where the data are columns and nobody said how training cuts them."""
@@ -31,6 +34,9 @@ A_PASS, A_SCORE, A_STEP = 0.04, 0.01, 0.004
 
 LEAST_ROWS, JUDGED = 8, 256
 """Batches are made no smaller, and validation data are not read in part, below so many samples."""
+
+WHOLE = 2.0
+"""Batches are not thinned to where their samples cost less than so many times a step without any: that would buy little."""
 
 PLACES, FEWER = 16, 4.0
 """Samples with a target at so many places make smaller batches, that so many times as many steps can be made: a few sequences
@@ -46,6 +52,21 @@ FEW = 24
 def batches(subject: Subject) -> tuple[Batch, ...]:
     """Some batches of the data, as training has them, on the model's device; batches are thinned where a step is dear."""
     found: tuple[Batch, ...] = subject.once("batches", lambda: _read(subject, subject.data))
+    return found
+
+
+def asked_batch(subject: Subject) -> Batch:
+    """The first batch, or so many of its samples that answers to them are not too many numbers to be drawn several times."""
+
+    def measured() -> Batch:
+        assert subject.model is not None
+        whole = batches(subject)[0]
+        with untouched(subject.model), torch.no_grad(), quiet():
+            answer = subject.answer(first_rows(whole, FEW_ROWS))
+        numbers = sum(t[:1].numel() for t in members_of(answer))
+        return first_rows(whole, max(FEW_ROWS, ASKED // max(1, numbers)))
+
+    found: Batch = subject.once("asked batch", measured)
     return found
 
 
@@ -99,7 +120,8 @@ def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
             batch = read.on(model)
             if not len(batch):
                 continue
-            least = max(LEAST_ROWS, _affordable(subject, cost, A_STEP / (3 * FEWER if _has_places(batch) else 3)))
+            least = _affordable(subject, cost, A_STEP / (3 * FEWER if _has_places(batch) else 3))
+            least = max(LEAST_ROWS, least, int(WHOLE * cost.start / max(cost.sample, 1e-12)))
             kept.append(batch if data is subject.validation else first_rows(batch, least))  # no step is taken on those
             subject.seen["thinned"] = subject.seen.get("thinned") or len(kept[-1]) < len(batch)
             samples += len(kept[-1])
@@ -278,7 +300,7 @@ def samples_coupled(subject: Subject) -> bool:
     def measured() -> bool:
         if subject.model is None or subject.loss is None or not batches(subject):
             return False
-        batch = first_rows(batches(subject)[0], ROWS)
+        batch = first_rows(asked_batch(subject), ROWS)
         with untouched(subject.model), torch.no_grad(), quiet():
             answer = subject.answer(batch)
         return isinstance(batch.target, Tensor) and is_coupled(subject.loss, answer, batch.target)

@@ -54,8 +54,9 @@ WELL = 0.9
 SHORT, LONG = 300, 1000
 """Steps of the longest trial of a run that was not made yet, and of any."""
 
-FURTHER = 4
-"""How much further the last arms are taken where a run is held back by something that they have not shown."""
+FURTHER = 6.0
+"""Nominal seconds for which the last arms are taken on where a run is held back by something that they have not shown, or where
+one of them is ahead of a plain copy and has not had the steps to be ahead of the run."""
 
 FIRST_KEPT = 6
 """Arms that are taken beyond a quarter of the steps."""
@@ -222,18 +223,39 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     return found
 
 
-def take_on(found: Experiment) -> None:
-    """Take the last arms on, where a run is known to be held back and trials of a part of its steps did not show by what."""
-    made = steps_made(found.subject)
-    longest = min(made, FURTHER * found.subject.seen.get("trial steps", 0))
+def take_on(found: Experiment, *, held_back: bool) -> None:
+    """Take the last arms on, where trials of a part of the run's steps did not show what holds it back.
+
+    Where nothing else says that something does, only those that are ahead of a plain copy in as many steps.
+    """
+    subject, plain, made = found.subject, found.plain, steps_made(found.subject)
     found.alive = [one for one in found.alive if one.rank < LONGER and not one.change.from_here]
-    if not found.alive or longest <= found.subject.seen["trial steps"]:
+    if plain is None or has_won(subject):
         return
-    found.subject.seen["trial steps"] = longest
+    if not held_back:
+        found.alive = [one for one in found.alive if _is_ahead(found, one)]
+    names = {one.change.name for one in found.alive}
+    training, _ = training_and_held_out(subject)
+    a_step = price(subject).step(max(map(len, training))) * evaluations(subject.optimizer)
+    # the training as it is, too, and both again in another order
+    longest = min(made, int(max(FURTHER, work_of(subject).budget) / (a_step * (len(names) + 3))))
+    if not names or longest <= plain.steps:
+        return
+    subject.seen["trial steps"] = longest
+    found.trial(AS_IT_IS, longest)
     for one in found.alive:
         found.trial(one.change, longest)
-    found.outcomes = []
+    before, found.outcomes = found.cause, []
     _decide(found, made)
+    if found.cause is None:
+        found.cause = before
+
+
+def _is_ahead(found: Experiment, one: Intervention) -> bool:
+    plain = found.plain
+    assert plain is not None
+    mine = found.arms[one.change.name].score()
+    return gain_of(found.subject, mine, plain.score(), losses_alike=one.alike).is_worth(WORTH)
 
 
 def longest_trial(subject: Subject, arms: int = 12) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows, reads_targets, samples
+from theodolite.evidence.batches import asked_batch, batches, first_rows, reads_targets, samples
 from theodolite.evidence.drawn_outputs import SAME, drawn_outputs, output_shapes, quiet
 from theodolite.evidence.output_tail import FEW, least_loss
 from theodolite.io.batches import Batch
@@ -21,14 +21,19 @@ OF_ONE = 4
 
 
 def drawn_answers(subject: Subject) -> list[Tensor]:
-    """Outputs for the first batch drawn at random, three times; none where the answer is not one tensor of some rows."""
-    assert subject.model is not None
-    batch = batches(subject)[0]
-    with untouched(subject.model), torch.no_grad(), quiet():
-        own = subject.answer(batch)
-    if not isinstance(own, Tensor) or not own.is_floating_point() or own.ndim < 1 or len(own) < 4:
-        return []
-    return [drawn[0] for drawn in drawn_outputs(own, batch.target, 3)]
+    """Outputs for `asked_batch` drawn at random, three times; none where the answer is not one tensor of some rows."""
+
+    def measured() -> list[Tensor]:
+        assert subject.model is not None
+        batch = asked_batch(subject)
+        with untouched(subject.model), torch.no_grad(), quiet():
+            own = subject.answer(batch)
+        if not isinstance(own, Tensor) or not own.is_floating_point() or own.ndim < 1 or len(own) < 4:
+            return []
+        return [drawn[0] for drawn in drawn_outputs(own, batch.target, 3)]
+
+    found: list[Tensor] = subject.once("drawn answers", measured)
+    return found
 
 
 def _values(subject: Subject, answers: list[Tensor], target: Any) -> list[float]:
@@ -43,13 +48,13 @@ def _equal(first: float, second: float) -> bool:
 
 def is_blind(subject: Subject, answers: list[Tensor]) -> bool:
     """Whether the loss is the same whatever the answers are."""
-    first, *rest = _values(subject, answers, batches(subject)[0].target)
+    first, *rest = _values(subject, answers, asked_batch(subject).target)
     return math.isfinite(first) and all(_equal(first, other) for other in rest)
 
 
 def is_dealt_out(subject: Subject, answers: list[Tensor]) -> bool:
     """Whether the loss stays when targets are dealt out anew among samples, although it changes with them otherwise."""
-    target = batches(subject)[0].target
+    target = asked_batch(subject).target
     if target.ndim == 0 or len(target) < 4 or bool((target == target[:1]).all()):
         return False
     generator = torch.Generator().manual_seed(0)
@@ -65,7 +70,7 @@ def is_dealt_out(subject: Subject, answers: list[Tensor]) -> bool:
 
 def is_linear(subject: Subject, answers: list[Tensor]) -> bool:
     """Whether the loss of classes is linear in answers that are no logarithms of probabilities, so that it has no least value."""
-    target = batches(subject)[0].target
+    target = asked_batch(subject).target
     if target.is_floating_point() or answers[0].ndim != target.ndim + 1 or _is_logarithm(answers[0]):
         return False
     one, other, _ = answers
@@ -95,7 +100,7 @@ def class_numbers(subject: Subject) -> Tensor | None:
 def likes_the_number(subject: Subject, like: Tensor) -> bool:
     """Whether outputs that descend on the loss freely go to the number of the class, or as near as they can be let."""
     assert subject.loss is not None
-    loss, batch = subject.loss, first_rows(batches(subject)[0], FEW)
+    loss, batch = subject.loss, first_rows(asked_batch(subject), FEW)
     start, target = like[: len(batch)].clone(), batch.target
     found: list[Tensor] = []
 
@@ -115,10 +120,10 @@ def likes_the_number(subject: Subject, like: Tensor) -> bool:
 def is_past_its_range(subject: Subject) -> bool:
     """Whether targets lie where the loss rewards outputs without end: binary cross-entropy with a target of 2, say."""
     assert subject.loss is not None
-    batch = first_rows(batches(subject)[0], FEW)
+    batch = first_rows(asked_batch(subject), FEW)
     target = batch.target
     answers = drawn_answers(subject)
-    if not answers or not target.is_floating_point() or answers[0].numel() != batches(subject)[0].target.numel():
+    if not answers or not target.is_floating_point() or answers[0].numel() != asked_batch(subject).target.numel():
         return False
     far = target > 1.0 + 1e-6
     if not bool(far.any()):
@@ -171,7 +176,7 @@ def class_labels_of(target: Any) -> Tensor | None:
 def cross_entropy_for(subject: Subject) -> Callable[[Tensor, Any], Tensor] | None:
     """The cross-entropy that fits outputs and classes here, whether these are plain, probabilities or their logarithms."""
     assert subject.model is not None
-    batch = batches(subject)[0]
+    batch = asked_batch(subject)
     with untouched(subject.model), torch.no_grad(), quiet():
         own = subject.answer(batch)
     labels = class_labels_of(batch.target) if reads_targets(subject) else None
@@ -211,7 +216,7 @@ def agrees_with_cross_entropy(subject: Subject, answers: list[Tensor]) -> bool:
 
     Samples of one class are compared, where there are some: a loss may weight its classes.
     """
-    entropy, target = cross_entropy_for(subject), batches(subject)[0].target
+    entropy, target = cross_entropy_for(subject), asked_batch(subject).target
     labels = class_labels_of(target)
     if entropy is None or labels is None:
         return True

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import (
+    asked_batch,
     batches,
     distinct_batches,
     first_rows,
@@ -41,8 +42,8 @@ from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
 Kind = Literal["classes", "labels", "numbers", "unknown"]
-FITTED, SEARCH = 2048, 60
-"""Samples that the best constant answer is fitted on, and steps of its search."""
+FITTED, NUMBERS, SEARCH = 2048, 1 << 22, 60
+"""Samples that the best constant answer is fitted on, the numbers of their answers at most, and steps of its search."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ def majority(subject: Subject, on: Sequence[Batch] | None = None) -> float:
 def _found(subject: Subject) -> Task:
     if subject.model is None or subject.loss is None or not batches(subject):
         return Task("unknown", why="there is no model, no loss or no data")
-    batch = first_rows(batches(subject)[0], ROWS)
+    batch = first_rows(asked_batch(subject), ROWS)
     target = batch.target
     with untouched(subject.model), torch.no_grad(), quiet():
         answer = subject.answer(batch)
@@ -407,17 +408,18 @@ def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
     if subject.model is None or not subject.has("loss") or not reads_targets(subject):
         return []  # what a loss without targets makes of an answer that no network gives is no reference
     training, _ = training_and_held_out(subject)
-    few, samples = [], 0
-    for batch in training:
-        few.append(batch)
-        samples += len(batch)
-        if samples >= FITTED:
-            break
     with untouched(subject.model), torch.no_grad(), quiet():
-        like = subject.answer(first_rows(few[0], 2))
+        like = subject.answer(first_rows(training[0], 2))
     own = members_of(like)
     if not own:
         return []
+    few, samples = [], 0
+    enough = min(FITTED, NUMBERS // max(1, sum(t[:1].numel() for t in own)))
+    for batch in training:
+        few.append(first_rows(batch, max(2, enough - samples)))
+        samples += len(few[-1])
+        if samples >= enough:
+            break
     kinds = output_shapes(own[task(subject).member])
     ways = [False, True] if task(subject).kind == "numbers" and any(t.ndim > 2 for t in own) else [None]
     size = size_of(few[0].target)
@@ -469,17 +471,21 @@ def _fitted(
         return rebuilt(like, given)
 
     def mean(times: float = 1.0) -> Tensor:
+        """The mean loss; its gradient is taken batch by batch, so that no more than one answer is held at a time."""
         assert subject.loss is not None
-        values = [subject.loss(answer(len(b), times), b.target).float() / _per(subject, b) for b in few]
-        return sum(values) / len(values)  # type: ignore[return-value]
+        values = []
+        for b in few:
+            value = subject.loss(answer(len(b), times), b.target).float() / _per(subject, b) / len(few)
+            if torch.is_grad_enabled():
+                torch.autograd.backward(value)
+            values.append(value.detach())
+        return torch.stack(values).sum()
 
     seeker = torch.optim.LBFGS(free, max_iter=SEARCH, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         seeker.zero_grad()
-        value = mean()
-        torch.autograd.backward(value)
-        return value
+        return mean()
 
     try:
         with torch.enable_grad(), quiet():

@@ -18,8 +18,12 @@ from torch.utils.flop_counter import flop_registry
 
 from theodolite.core.subject import Subject
 
-CALL, PACE = {"cpu": 9e-6, "cuda": 9e-6}, {"cpu": 1e10, "cuda": 2e13}
-"""Seconds of one operation of any size and operations a second, of one core and of one GPU: a unit, not a measurement."""
+CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 9e-6}, {"cpu": 4e10, "cuda": 4e13}, {"cpu": 4e-10, "cuda": 1e-11}
+"""Seconds of one operation of any size, operations of floating point a second, and seconds for each number that comes out, of one
+core and of one GPU: a unit, not a measurement."""
+
+HALF = {"cpu": 1.0, "cuda": 0.1}
+"""The price of an operation in half precision, which has units of its own on a GPU."""
 
 PASSES = 3
 """A step is a forward pass and a backward pass, which does twice the work of one."""
@@ -78,30 +82,33 @@ class Price:
 def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Price:
     """The price of ``run()``, a forward pass of so many samples; that of its parameters where it cannot be counted."""
     device = next((p.device.type for p in model.parameters()), "cpu")
-    call, pace = CALL.get(device, CALL["cuda"]), PACE.get(device, PACE["cuda"])
-    counter = OperationCounter()
+    device = device if device in CALL else "cuda"
+    call, pace = CALL[device], PACE[device]
+    counter = OperationCounter(HALF[device])
     try:
         with torch.no_grad(), counter:
             run()
     except Exception:  # a model that refuses to be counted is priced by its size
         size = sum(p.numel() for p in model.parameters())
         return Price(call * 4 * len(list(model.modules())), 2.0 * size / pace)
-    return Price(call * counter.calls, (counter.flops + 4 * counter.numbers) / pace / max(1, samples))
+    return Price(call * counter.calls, (counter.flops / pace + NUMBER[device] * counter.numbers) / max(1, samples))
 
 
 class OperationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, those of floating point, and the numbers that come out."""
 
-    def __init__(self) -> None:
+    def __init__(self, half: float = 1.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.calls = self.flops = self.numbers = 0
+        self.half, self.flops = half, 0.0
+        self.calls = self.numbers = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         self.calls += 1
         packet = getattr(func, "_overloadpacket", None)
         if packet in flop_registry:
-            self.flops += int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
+            price = self.half if getattr(out, "dtype", None) in (torch.float16, torch.bfloat16) else 1.0
+            self.flops += price * int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
         if isinstance(out, Tensor):
             self.numbers += out.numel()
         return out

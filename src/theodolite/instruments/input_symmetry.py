@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
@@ -21,6 +20,7 @@ from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.io.batches import Batch
 from theodolite.measure import first_tensor
 from theodolite.measure.bias import random_rotation
+from theodolite.measure.functional import called_with
 from theodolite.theory.bias import hadamard_lower_bound, multiplicative_loss
 
 ROWS, FEWEST = 64, 8
@@ -159,7 +159,7 @@ def _gaps(model: nn.Module, layers: dict[str, nn.Linear], x: Tensor) -> tuple[Te
         f"{name}.weight".lstrip("."): turn(layer.weight.double()).to(layer.weight.dtype)
         for name, layer in layers.items()
     }
-    before, after = first_tensor(model(x)), first_tensor(functional_call(model, weights, (turned,)))
+    before, after = first_tensor(model(x)), first_tensor(called_with(model, weights, (turned,)))
     size = float(before.double().square().mean().sqrt())
     gaps = (after.double() - before.double()).abs().reshape(len(x), -1).amax(1) / (size or 1.0)
     # sums over many inputs and a few layers round in their last three digits

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from theodolite.core.checks import InputError, InputTypeError
@@ -17,6 +16,24 @@ Inputs = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
 """What a model is called with, samples first: one tensor, several by position, or several by name."""
 
 Parameters = dict[str, Tensor]
+
+
+def called_with(
+    model: nn.Module, values: Mapping[str, Tensor], args: tuple[Any, ...], keywords: Mapping[str, Any] | None = None
+) -> Any:
+    """The model's answer with other parameters and buffers, by their first names; shared tensors stay shared.
+
+    ``torch.func.functional_call`` finds the other names of a shared tensor itself, and of a module that is used twice it puts the
+    other values back in place of the user's own. So every place is named here, once a module, and it is told not to look.
+    """
+    first: dict[int, str] = {}
+    every = dict(values)
+    for path, module in model.named_modules():
+        for own, tensor in (*module._parameters.items(), *module._buffers.items()):
+            name = f"{path}.{own}" if path else own
+            if tensor is not None and first.setdefault(id(tensor), name) in values:
+                every[name] = values[first[id(tensor)]]
+    return torch.func.functional_call(model, every, args, dict(keywords or {}), tie_weights=False)
 
 
 @dataclass(frozen=True)
@@ -34,7 +51,7 @@ class Stateless:
     def __call__(self, parameters: Mapping[str, Tensor], x: Inputs) -> Tensor:
         """The outputs, (samples, outputs)."""
         args, keywords = _arguments(x)
-        answer = functional_call(self.model, {**self.fixed, **parameters}, args, keywords)
+        answer = called_with(self.model, {**self.fixed, **parameters}, args, keywords)
         found = first_tensor(answer)
         if found.ndim == 0 or len(found) != count(x):
             raise InputError(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TRIALS = "trials"
 """Under this name stands why no training could be tried on a copy."""
 
-AFTER, LAST = "labels-unrelated", "loss-stalls"
+AFTER, LAST = "labels-unrelated", ("loss-stalls", "trained-too-short")
 """What is asked again when trials were made, and what is asked of a run where nothing else was found."""
 
 LEAST_WORK = 2.0
@@ -84,13 +84,14 @@ def judgement_of(subject: Subject, *, budget: float) -> Judgement:
         _facts(subject, able, found)
         if subject.model is not None and any(one.interventions is not None for one in able):
             _experiment(subject, able, found)
-        last = {one.name: one for one in able if one.name in (AFTER, LAST)}
+        last = {one.name: one for one in able if one.name in (AFTER, *LAST) and one.judge is not None}
         if AFTER in last and not any(finding.severity == "critical" for finding in found.findings):
             _ask(last[AFTER], subject, found)
         made = subject.seen.get("experiment")
         explained = made is not None and made.cause is not None
-        if LAST in last and not explained and not any(finding.severity != "note" for finding in found.findings):
-            _ask(last[LAST], subject, found)
+        for name in LAST:
+            if name in last and not explained and not any(finding.severity != "note" for finding in found.findings):
+                _ask(last[name], subject, found)
     untried = found.unjudged.get(TRIALS)
     if untried is not None:  # those that only a trial can judge were not
         found.unjudged |= {one.name: untried for one in able if one.judge is None and one.name not in found.unjudged}
@@ -150,7 +151,7 @@ def _missing(name: str, subject: Subject) -> list[str]:
 
 def _facts(subject: Subject, able: Iterable[Ailment], found: Judgement) -> None:
     for one in able:
-        if one.judge is not None and one.name != LAST:
+        if one.judge is not None and one.name not in LAST:
             _ask(one, subject, found)
 
 
@@ -180,8 +181,9 @@ def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None
         made = subject.seen["experiment"] = experiment(subject, pool)
         if made.why_not:
             found.unjudged[TRIALS] = made.why_not
-        if made.cause is None and any(one.name == LAST and one.judge and [*one.judge(subject)] for one in able):
-            take_on(made)
+        open_still = made.cause is None or not made.cause.misses_much  # all that a note would say
+        if open_still and not made.why_not and made.alive and steps_made(subject):
+            take_on(made, held_back=any(one.name in LAST and one.judge and [*one.judge(subject)] for one in able))
         if made.cause is None:
             return
         cause = made.cause

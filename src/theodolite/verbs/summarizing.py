@@ -171,7 +171,7 @@ def _passed(subject: Subject, batch: Any) -> list[Ran]:
     assert subject.model is not None
     names = {module: name for name, module in _leaves(subject.model).items()}
     ran: dict[Any, Ran] = {}
-    began: dict[Any, int] = {}
+    began: dict[Any, float] = {}
     counter = Counter()
 
     def before(module: Any, _: Any) -> None:

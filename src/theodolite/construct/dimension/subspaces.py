@@ -4,11 +4,11 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from theodolite.construct.dimension.projections import KINDS, DenseProjection, Fastfood, Sparse, Tied
 from theodolite.core.checks import InputError, InputTypeError
 from theodolite.core.model_wrappers import copied_model
+from theodolite.measure.functional import called_with
 
 _Kind = Literal["fastfood", "sparse", "dense", "tied"]
 _Structure = Literal["global", "layers"]
@@ -49,7 +49,7 @@ class Subspace(nn.Module):
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """The model's answer at the present coordinates."""
-        return functional_call(self.base, self.weights(), args, keywords)
+        return called_with(self.base, self.weights(), args, keywords)
 
     def weights(self) -> dict[str, Tensor]:
         """Every trained parameter by name, differentiable in the coordinates."""

@@ -17,7 +17,7 @@ from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature.operators import point_of
-from theodolite.measure.functional import plain_attention
+from theodolite.measure.functional import called_with, plain_attention
 
 CELLS, COLUMNS = 1 << 27, 1 << 16
 """Numbers that per-sample gradients may take."""
@@ -132,7 +132,7 @@ def label_gradients(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     own = point.parameters
 
     def one(parameters: dict[str, Tensor], sample: Tensor) -> tuple[Tensor, Tensor]:
-        logits = torch.func.functional_call(model, {**point.fixed, **parameters}, (sample[None],))[0]
+        logits = called_with(model, {**point.fixed, **parameters}, (sample[None],))[0]
         return logits, logits
 
     with untouched(model), plain_attention():

@@ -10,12 +10,11 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
-from theodolite.measure.functional import plain_attention, promoted, stateless
+from theodolite.measure.functional import called_with, plain_attention, promoted, stateless
 
 MEMORY = 1 << 30
 """Bytes that the kept graphs may take unless told otherwise."""
@@ -90,7 +89,7 @@ class Point:
     def output(self, batch: Batch) -> Any:
         """What the loss is given: the answer, or of an answer with named parts its ``logits``."""
         every = {**self.fixed, **self.parameters}
-        answer = functional_call(self.model, every, batch.inputs, dict(batch.keywords))
+        answer = called_with(self.model, every, batch.inputs, batch.keywords)
         return answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer
 
     def value(self, output: Any, batch: Batch) -> Tensor:

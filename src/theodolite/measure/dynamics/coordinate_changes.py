@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from theodolite.core.checks import InputError, tensors_in
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import log_slope, mean_estimate
+from theodolite.measure.functional import called_with
 
 Loss = Callable[[nn.Module, Any], Tensor]
 
@@ -90,7 +91,7 @@ def _noise(args: Any, kwargs: Any) -> tuple[Any, Any]:
 
 
 def _answer(module: nn.Module, values: Mapping[str, Tensor], args: Any, kwargs: Any) -> Tensor:
-    found = _tensor(torch.func.functional_call(module, dict(values), args, kwargs))
+    found = _tensor(called_with(module, values, args, kwargs))
     assert found is not None, "a layer that answered a tensor before answers one again"
     return found
 

@@ -29,6 +29,8 @@ LARGEST = 20_000_000
 """Numbers of a column in which the samples of a batch are looked for."""
 ALIKE = 0.9999
 """The cosine of two gradients that are the same but for rounding and a factor (scaled losses, accumulated batches)."""
+PROVED = 1 << 22
+"""Numbers of an answer whose gradient is compared: of a large one its first samples tell as well, in a fraction of the memory."""
 TELLING = 8
 """Numbers of a gradient from which on a multiple of it is no chance."""
 
@@ -201,25 +203,29 @@ class TrainingBatches:
     def _prove(self, batch: Batch, found: list[tuple[Path, Tensor]], output: Any, members: list[Tensor]) -> None:
         """Ask the gradient that comes back which of the tensors is the target."""
         waiting = [(path, tensor.detach().clone()) for path, tensor in found]
+        rows = len(batch)
+        if isinstance(output, Tensor) and output.ndim and len(output) == rows:
+            rows = max(1, min(rows, PROVED // max(1, output[0].numel())))
+            output = output[:rows]
         inputs = Batch(_cloned(batch.inputs), {name: _cloned(value) for name, value in batch.keywords.items()})
         answer = _detached(output)
 
         def back(gradient: Tensor) -> None:
             if self._path is None:
                 with self.aside():
-                    self._ask(inputs, waiting, answer, gradient.detach())
+                    self._ask(inputs, waiting, answer, gradient.detach(), rows)
 
         members[0].register_hook(back)  # type: ignore[no-untyped-call]
         self._failed += 1
 
     @harmless
-    def _ask(self, batch: Batch, found: list[tuple[Path, Tensor]], answer: Any, arrived: Tensor) -> None:
+    def _ask(self, batch: Batch, found: list[tuple[Path, Tensor]], answer: Any, arrived: Tensor, rows: int) -> None:
         """The target is the one whose gradient arrived; else one whose gradient is a multiple of it, as of accumulated steps.
 
         A few numbers are soon a multiple of others: one always is.
         """
-        slopes = [(path, target, _slope(self._loss, answer, target)) for path, target in found]
-        own = arrived.double().reshape(-1)
+        slopes = [(path, target, _slope(self._loss, answer, target[:rows])) for path, target in found]
+        own = (arrived[:rows] if rows < len(batch) else arrived).double().reshape(-1)
         known = [(path, target, s.double().reshape(-1)) for path, target, s in slopes if s is not None]
         known = [(path, target, s) for path, target, s in known if len(s) == len(own)]
         same = [one for one in known if float((one[2] - own).norm()) <= (1 - ALIKE) * float(own.norm())]
