@@ -21,6 +21,9 @@ from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns, vita
 LOOKED_AT, A_LOOK = 256, 0.02
 """Samples whose way through the layers is looked at, and the share of the budget that a pass of them may take."""
 
+LARGE = 1 << 20
+"""Parameters from which on no more of them than a batch of training: its memory is what there is."""
+
 
 def signals(subject: Subject) -> VitalSigns | None:
     """Every layer at the present weights, in training mode; None without a loss, or where its own forward fails."""
@@ -60,6 +63,8 @@ def _looked_at(subject: Subject) -> Batch:
     most = LOOKED_AT
     if cost.sample > 0 and not math.isinf(work_of(subject).budget):
         most = max(16, min(most, int(A_LOOK * work_of(subject).budget / cost.sample)))
+    if subject.model is not None and sum(p.numel() for p in subject.model.parameters()) >= LARGE:
+        most = min(most, max(16, len(whole[0])))
     few, samples = [], 0
     for batch in whole:
         few.append(batch)
