@@ -13,7 +13,7 @@ AILMENTS = {
         "units-saturated outputs-squashed loss-mismatched layer-cut-off too-narrow rank-lost"
     ),
     "training": (
-        "step-too-large step-too-small not-in-optimizer gradient-accumulates batch-noise loss-stalls trained-too-short "
+        "step-too-large step-too-small not-in-optimizer gradient-accumulates batch-noise schedule-ended trained-too-short "
         "overfits memorises-noise precision-too-low statistics-differ regularised-too-hard"
     ),
     "weights alone": "weights-not-finite layer-untrained entries-outlying layers-identical",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import asked_batch, batches, first_rows, reads_targets, samples
+from theodolite.evidence.batches import asked_batch, batches, distinct_batches, first_rows, reads_targets, samples
 from theodolite.evidence.drawn_outputs import SAME, drawn_outputs, output_shapes, quiet
 from theodolite.evidence.output_tail import FEW, least_loss
 from theodolite.io.batches import Batch
@@ -83,8 +83,8 @@ def _is_logarithm(answers: Tensor) -> bool:
 
 
 def class_numbers(subject: Subject) -> Tensor | None:
-    """All targets as classes 0, 1, ..., where they are such: integers, few and without gaps, one a sample, three at least."""
-    targets = [b.target for b in batches(subject)]
+    """The targets of `samples` as classes 0, 1, ..., where they are such: integers, few, without gaps, three at least."""
+    targets = [b.target for b in distinct_batches(subject)]
     if not all(isinstance(t, Tensor) and (t.ndim == 1 or (t.ndim == 2 and t.shape[1] == 1)) for t in targets):
         return None
     whole = torch.cat([t.reshape(-1) for t in targets])

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 
 from theodolite.core.subject import Subject
 
-CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 9e-6}, {"cpu": 4e10, "cuda": 4e13}, {"cpu": 4e-10, "cuda": 1e-11}
+CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 9e-6}, {"cpu": 2e10, "cuda": 4e13}, {"cpu": 4e-10, "cuda": 1e-11}
 """Seconds of one operation of any size, operations of floating point a second, and seconds for each number that comes out, of one
 core and of one GPU: a unit, not a measurement."""
 
