@@ -142,7 +142,7 @@ def plain_attention() -> Iterator[None]:
     """
     with sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*performance drop.*")
-        warnings.filterwarnings("ignore", message=".*torch.jit.script.*", category=DeprecationWarning)
+        warnings.filterwarnings("ignore", message=".*torch.jit.script.*")
         yield
 
 
