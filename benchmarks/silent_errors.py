@@ -379,6 +379,33 @@ def warming(length):
     return lambda: Judged(optimizer=optimizer).go()
 
 
+def adam(betas):
+    return lambda model: torch.optim.AdamW(model.parameters(), lr=1e-2, betas=betas)
+
+
+def in_bfloat16(loop, step):
+    x, y = loop.batch(step)
+    loop.optimizer.zero_grad()
+    cross_entropy(loop.model(x.bfloat16()).float(), y).backward()
+    loop.optimizer.step()
+
+
+def trained_on(step):
+    """The same loop on a network that has learned its task before the watch sees its first step."""
+
+    def go(loop, number):
+        if number == 0:
+            for _ in range(300):
+                loss = cross_entropy(loop.model(loop.x), loop.y)
+                gradients = torch.autograd.grad(loss, list(loop.model.parameters()))
+                with torch.no_grad():
+                    for parameter, gradient in zip(loop.model.parameters(), gradients, strict=True):
+                        parameter -= 0.5 * gradient
+        step(loop, number)
+
+    return go
+
+
 def of(**how):
     return lambda: Loop(**how).go()
 
@@ -448,6 +475,16 @@ CASES = {
         {"updates-rounded-away"},
         rounded(torch.bfloat16, 1e-4),
         rounded(torch.float32, 1e-4),
+    ),
+    "squared gradients averaged in bfloat16": (
+        {"state-rounded-away"},
+        of(model=lambda: Loop().model.bfloat16(), step=in_bfloat16, optimizer=adam((0.9, 0.999))),
+        of(model=lambda: Loop().model.bfloat16(), step=in_bfloat16, optimizer=adam((0.9, 0.95))),
+    ),
+    "a trained network trained on": (
+        {"gradient-cleared"},
+        of(step=trained_on(cleared)),
+        of(step=trained_on(Loop.step)),
     ),
     "workers with one generator": ({"workers-alike"}, lambda: of_loader(True), lambda: of_loader(False)),
     "checkpoint with other names": ({"checkpoint-not-loaded"}, loads("module."), loads("")),

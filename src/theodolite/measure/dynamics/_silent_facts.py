@@ -78,6 +78,18 @@ def _same_and_drawn(one: Tensor, other: Tensor) -> bool:
     )
 
 
+def state_rounded(optimizer: Any) -> tuple[str, ...]:
+    """The type of a running mean of squares that a step can change by less than rounding alone, and its decay."""
+    for group in optimizer.param_groups:
+        decay = group["betas"][1] if "betas" in group else group.get("alpha", 0.0)
+        for parameter in group["params"]:
+            state = optimizer.state.get(parameter, {})
+            mean = state.get("exp_avg_sq", state.get("square_avg")) if isinstance(state, dict) else None
+            if isinstance(mean, Tensor) and mean.is_floating_point() and 1 - decay < torch.finfo(mean.dtype).eps / 4:
+                return str(mean.dtype).removeprefix("torch."), f"{decay:g}"
+    return ()
+
+
 def not_finite(model: nn.Module) -> tuple[str, ...]:
     """Names of floating parameters and running statistics that hold NaN or infinite entries."""
     tensors = [*model.named_parameters(), *((n, b) for n, b in model.named_buffers() if "running" in n)]

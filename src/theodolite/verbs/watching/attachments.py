@@ -186,7 +186,8 @@ class Attachments:
         """Exact facts of the steps so far that no training should show."""
         seen = watch.data if isinstance(watch.data, list) else [] if self.batches is None else self.batches.kept
         lrs = [lr for _, lr in watch.rates if lr]
-        of_steps = self.errors.facts(seen, lrs, watch.data, watch.looked_at.data.first()) or {}
+        probe = watch.looked_at.data.first().on(self.model)
+        of_steps = self.errors.facts(seen, lrs, watch.data, probe) or {}
         return of_steps | (self.trace.facts() or {})
 
     def publish(self, watch: Watch, record: Record) -> None:

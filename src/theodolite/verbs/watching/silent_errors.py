@@ -22,6 +22,7 @@ from theodolite.measure.dynamics._silent_facts import (
     not_finite,
     parameters_replaced,
     parted_copies,
+    state_rounded,
     tied_names,
 )
 from theodolite.verbs.watching.harmless_hooks import harmless
@@ -57,7 +58,7 @@ class SilentErrors:
         self.repeats = False  # batches come again on purpose
         self._asked: deque[tuple[int, Tensor]] = deque(maxlen=KEPT)
         self._dropping: tuple[str, ...] | None = None
-        self._arrivals = self._unlearned = 0
+        self._arrivals = self._unlearned = self._seen_steps = 0
         self._pulled = self._few = False
         self._new = True
         self._compared = 0
@@ -71,7 +72,8 @@ class SilentErrors:
         self._tied, self._parted = tied_names(model), parted_copies(model)
         self._digests: list[int] = []
         self._handles: list[Any] = []
-        self._tracked: list[Tensor] = []
+        self._tracked: list[Any] = []
+        self._felt: list[Any] = []
         self._frozen: dict[str, Tensor] = {}
         if optimizer is not None:
             self._hook(optimizer)
@@ -82,12 +84,8 @@ class SilentErrors:
         held = [p for group in optimizer.param_groups for p in group["params"]]
         leaves: list[Any] = [p for p in held if p.requires_grad and p.is_leaf]
         self._tracked = leaves[-1:]
-        self._handles = [
-            optimizer.register_step_pre_hook(self._steps),
-            optimizer.register_step_post_hook(self._stepped),
-            register_optimizer_step_post_hook(self._anyone),
-            *(p.register_post_accumulate_grad_hook(self._arrived) for p in leaves[-1:]),
-        ]
+        self._handles = [optimizer.register_step_pre_hook(self._steps), register_optimizer_step_post_hook(self._anyone)]
+        self._feel(True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SilentErrors:
         """A copy of the model is no training of the user's: its hooks do nothing."""
@@ -99,8 +97,18 @@ class SilentErrors:
         """See the calls of the model itself."""
         self._handles.append(model.register_forward_pre_hook(self._runs, with_kwargs=True))
 
+    def _feel(self, near: bool) -> None:
+        """Whether the arrival of gradients is seen: between stretches there is no hook on it."""
+        if near and not self._felt:
+            self._felt = [p.register_post_accumulate_grad_hook(self._arrived) for p in self._tracked]
+        elif not near and self._felt:
+            for handle in self._felt:
+                handle.remove()
+            self._felt = []
+
     def remove(self) -> None:
         """Watch no longer."""
+        self._feel(False)
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -111,7 +119,7 @@ class SilentErrors:
     def _arrived(self, parameter: Tensor) -> None:
         self._arrivals += 1
         gradient = parameter.grad
-        if not self._pulled and gradient is not None and self._near():
+        if not self._pulled and gradient is not None:
             self._pulled = not _is_zero(gradient)  # a dead network has gradients of zero that nobody cleared
 
     @harmless
@@ -119,8 +127,17 @@ class SilentErrors:
         if self.idle:
             return
         self.steps += 1
+        if self._unlearned >= EVALUATED:
+            self.evaluations += self._unlearned
+        self._unlearned, self._new = 0, True
+        if not _is_near(self.steps):
+            if _is_near(self.steps + 1):
+                self._feel(True)
+            return
+        self._seen_steps += 1
+        self._feel(_is_near(self.steps + 1))
         gradients = [p.grad for p in self._tracked]
-        gone = [g is None or (self._pulled and self._near() and _is_zero(g)) for g in gradients]
+        gone = [g is None or (self._pulled and _is_zero(g)) for g in gradients]
         if self._arrivals and gone and all(gone):
             self.cleared += 1
         elif not self._arrivals and self.steps > 1 and any(g is not None for g in gradients):
@@ -128,22 +145,14 @@ class SilentErrors:
         self._arrivals, self._pulled = 0, False
         self.zero_lr += all(not group.get("lr", 1.0) for group in self.optimizer.param_groups)
         self.evaluating += not any(part.training for part in self.parts)
-        if self._unlearned >= EVALUATED:
-            self.evaluations += self._unlearned
-        self._unlearned, self._new = 0, True
-
-    def _near(self) -> bool:
-        return self.steps <= FIRST or self.steps % PERIOD < STRETCH
-
-    @harmless
-    def _stepped(self, *_: Any) -> None:
-        self._mine = True
-        if not self.idle and (self.steps in DIGESTS or self.steps % DIGESTS[-1] == 0):
-            self._leave_digest()
 
     @harmless
     def _anyone(self, optimizer: Any, *_: Any) -> None:
-        if optimizer is not self.optimizer and not self.idle and self._mine:
+        if optimizer is self.optimizer:
+            self._mine = True
+            if (self.steps in DIGESTS or self.steps % DIGESTS[-1] == 0) and not self.idle:
+                self._leave_digest()
+        elif self._mine and not self.idle:
             self._mine = False
             _, turns = self._others.get(id(optimizer), (None, 0))
             self._others[id(optimizer)] = weakref.ref(optimizer), turns + 1
@@ -156,7 +165,7 @@ class SilentErrors:
     def saw_call(self, module: nn.Module, inputs: Iterable[Any]) -> None:
         """The model is called: in training once a step its inputs are marked; without gradients its mode tells."""
         graded = torch.is_grad_enabled()
-        if self.idle or (graded and not (self._new and self._near())):
+        if self.idle or (graded and not (self._new and _is_near(self.steps))):
             return
         if not graded and not any(layer.training for layer in self._acting):
             return
@@ -235,8 +244,8 @@ class SilentErrors:
         found: dict[str, tuple[str, ...]] = {}
 
         def often(name: str, count: int, *words: str) -> None:
-            if count >= FEWEST and count >= SHARE * self.steps:
-                found[name] = (f"{count:,}", f"{self.steps:,}", *words)
+            if count >= FEWEST and count >= SHARE * self._seen_steps:
+                found[name] = (f"{count:,}", f"{self._seen_steps:,}", *words)
 
         often("gradient cleared", self.cleared)
         often("gradient stale", self.stale)
@@ -278,6 +287,7 @@ class SilentErrors:
         if self.optimizer is not None:
             found["optimizer of another"] = parameters_replaced(self.model, self.optimizer)
             found["held twice"] = self._held_twice(named)
+            found["state rounded away"] = state_rounded(self.optimizer)
         found["replicas differ"] = self._ranks_apart()
         return found
 
@@ -341,6 +351,11 @@ class SilentErrors:
                 own, *others = (store.get(key) for key in keys)
                 return tuple(str(rank) for rank, digest in enumerate(others, 1) if digest != own)
         return ()
+
+
+def _is_near(step: int) -> bool:
+    """Whether tensors are marked and read at this step."""
+    return step <= FIRST or step % PERIOD < STRETCH
 
 
 def shared_store() -> Any:
