@@ -62,7 +62,7 @@ def with_b(path):
     torch.jit.script(Both()).save(path)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
 def test_torchscript_gives_its_tensors_and_runs_nothing(tmp_path):
     script(tmp_path / "m.pt")
     found = checkpoint(tmp_path / "m.pt")
