@@ -214,4 +214,5 @@ def _step_axis(canvas: Canvas, top: float, room: Room) -> Iterator[str]:
     else:
         yield text(0, top + 16, "step", "name")
     for tick in ticks:
-        yield text(canvas.across(tick), top + 16, plain(tick), "soft middle")
+        kind = "soft end" if tick == round(high) else "soft middle"  # the last one would be cut off
+        yield text(canvas.across(tick), top + 16, plain(tick), kind)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from theodolite.core.subject import Subject
 
 
+SEEN = "what the run itself showed"
+"""All that was checked where nothing was tried."""
+
+
 @dataclass(frozen=True)
 class Diagnosis(Presentable):
     """The findings of one subject or run, worst first; ``healthy`` if none is worse than a note.
@@ -68,6 +72,8 @@ class Diagnosis(Presentable):
             return f"{worst.severity.capitalize()}: {worst.says}{also}"
         if not self.checked:
             return "Nothing was checked: pass data and a loss."
+        if self.checked == (SEEN,):
+            return "No alarm during the run; nothing more was checked."
         if "loss" in self._lacking:
             parts = "weights" if "data" in self._lacking else "weights and inputs"
             todo = "pass data= with targets and loss=" if self._blind else "that needs the model, its data and its loss"

@@ -225,7 +225,7 @@ def _page(observer: Observer, out: Path) -> Path:
 
 def _values(observer: Observer) -> dict[str, Any]:
     """What ``run.json`` holds where only values of the loss are known."""
-    from theodolite.verbs.diagnosis import Diagnosis
+    from theodolite.verbs.diagnosis import SEEN, Diagnosis
 
     found = observer.values()
     standing = tuple(observer._alarms.standing.values())
@@ -233,5 +233,5 @@ def _values(observer: Observer) -> dict[str, Any]:
         "steps": found[0].steps,
         "losses": [{"step": r.step, "loss": r.facts["loss"]} for r in found[0].records],
         "alarms": [line for seen in found for r in seen.records for line in r.alarms],
-        "diagnosis": Diagnosis("loss", standing, ("what the values of the loss show",)).document(),
+        "diagnosis": Diagnosis("loss", standing, (SEEN,)).document(),
     }

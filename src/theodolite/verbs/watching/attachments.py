@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,8 @@ from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 if TYPE_CHECKING:
     from theodolite.verbs.watching.watch import Watch
 
+PAGES = 50
+"""A page is written again after so many times what it took: no more than 2 % of the time."""
 RISING = ("step-too-large", "overfits", "loss-stalls", "loss-spikes")
 """What the way of a loss tells that is trained on alone."""
 
@@ -85,6 +88,7 @@ class Attachments:
             self.errors.listen(outer)
         self.writer: Any = None
         self.pages: tuple[Path, ...] = ()
+        self._page_due = -math.inf
         if gathered is not None and self.last is not None:
             self.last.near = False  # it is told what was gathered
 
@@ -98,7 +102,9 @@ class Attachments:
         """What a look knows of the training around it."""
         before = {} if self.last is None else self.last.before
         noise = self.ranks.noise if self.ranks is not None else None if self.micro is None else self.micro.noise
-        return Training(self.optimizer, before, self._autocast(), noise)
+        return Training(
+            self.optimizer, before, self._autocast(), noise, 0 if self.events is None else self.events.steps
+        )
 
     def between_looks(self) -> contextlib.AbstractContextManager[None]:
         """As `looking`, for what needs nothing of the training around it."""
@@ -198,12 +204,15 @@ class Attachments:
             except Exception as error:  # a service that is gone or refuses a number does not end a training
                 LOG.warning("numbers are no longer written: %s", " ".join(str(error).split()))
                 self.writer = None
-        if self.pages:
+        began = time.perf_counter()
+        if self.pages and (watch.measures_all or began >= self._page_due):
             from theodolite.verbs.watching.history import live_page_of
 
             page = live_page_of(watch)
             for place in self.pages:
                 write_atomically(place, page)
+            ended = time.perf_counter()
+            self._page_due = ended + PAGES * (ended - began)
 
     def close(self) -> None:
         """Take away every hook."""

@@ -121,9 +121,9 @@ def live_page_of(watch: Watch) -> str:
     """The page of a run that goes on: what was told so far and the dashboard; nothing is tried, and it reloads itself."""
     from theodolite.report.html import watch_page
     from theodolite.report.opening import Opening
-    from theodolite.verbs.diagnosis import Diagnosis
+    from theodolite.verbs.diagnosis import SEEN, Diagnosis
 
-    told = Diagnosis(watch.subject.name, watch.findings, ("what the looks themselves show",))
+    told = Diagnosis(watch.subject.name, watch.findings, (SEEN,))
     opening = Opening(told, dashboard=dashboard_of(watch.records, told).pictures(), alarm=alarm_of(watch.records))
     phases = phases_of(watch.records)
     page = watch_page(
@@ -188,7 +188,9 @@ def _panels(records: Sequence[Record]) -> dict[str, list[RunLine]]:
     def fact(name: str) -> list[float]:
         return [record.facts.get(name, math.nan) for record in records]
 
-    edges = [r.facts.get("edge", step_size_edge(r.lr, momentum=r.momentum) if r.lr else math.nan) for r in records]
+    edges = fact("edge")
+    if not any(map(math.isfinite, edges)):  # none was measured: that of plain descent
+        edges = [step_size_edge(r.lr, momentum=r.momentum) if r.lr else math.nan for r in records]
     return {
         "loss": [RunLine("on the probe", fact("loss")), RunLine("held out", fact("validation_loss"))],
         "sharpness": [RunLine("measured", fact("sharpness")), RunLine("stability limit", edges, dashed=True)],
@@ -237,9 +239,9 @@ def values_page(records: Sequence[Record], findings: Sequence[Finding]) -> str:
     """A page of the losses of a run, where nothing more could be read of it."""
     from theodolite.report.html import watch_page
     from theodolite.report.opening import Opening
-    from theodolite.verbs.diagnosis import Diagnosis
+    from theodolite.verbs.diagnosis import SEEN, Diagnosis
 
-    told = Diagnosis("loss", tuple(findings), ("what the values of the loss show",))
+    told = Diagnosis("loss", tuple(findings), (SEEN,))
     opening = Opening(told, dashboard=dashboard_of(records, told).pictures(), alarm=alarm_of(records))
     facts = {"read": "the loss values that backward was called on; the loss could not be computed again"}
     return watch_page("loss", (), (), facts, phases=phases_of(records), opening=opening)

@@ -91,6 +91,8 @@ def _last_step(context: LookContext) -> Iterator[Reading]:
     if training.optimizer is None:
         return
     if not training.before:
+        if training.steps:
+            raise InputError("expected the weights before the last step, got none: no look was due after it")
         raise InputError("expected a step of the optimizer before this look, got none yet")
     effect = context.effect
     if effect.length == 0:

@@ -108,6 +108,7 @@ class Training:
     before: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
     precision: torch.dtype | None = None
     noise: Callable[[], AccumulatedNoise | None] | None = None
+    steps: int = 0
 
 
 def bytes_of(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> int:

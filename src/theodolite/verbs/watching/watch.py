@@ -267,6 +267,11 @@ class Watch(PresentableAnswers):
         return afforded
 
     @property
+    def measures_all(self) -> bool:
+        """Whether every look is whole, whatever it costs."""
+        return self._reader.account.is_endless
+
+    @property
     def seen_batch_size(self) -> int | None:
         """Samples of a batch of training, as told or seen; None where neither."""
         seen = self.training_batches
@@ -364,7 +369,7 @@ class Watch(PresentableAnswers):
         ``on_subject`` is called with what is about to be judged, so that it can show how far it is, or end it;
         ``on_diagnosis`` gives the diagnosis as it is to be shown.
         """
-        from theodolite.verbs.diagnosis import Diagnosis, diagnosis_of
+        from theodolite.verbs.diagnosis import SEEN, Diagnosis, diagnosis_of
 
         if budget > 0:
             with self._attached.judging():
@@ -373,7 +378,7 @@ class Watch(PresentableAnswers):
                     on_subject(subject)
                 found = diagnosis_of(subject, self.subject.name, budget=budget)
         else:
-            found = Diagnosis(self.subject.name, self.findings, ("what the looks themselves show",))
+            found = Diagnosis(self.subject.name, self.findings, (SEEN,))
         found = found if on_diagnosis is None else on_diagnosis(found)
         self._diagnosed = (len(self.records), self._seen), found
         return found
