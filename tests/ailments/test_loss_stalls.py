@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from fixtures.judging import alarms
 from fixtures.trained import batches_of, clouds, network, patient, trained
+from theodolite.ailments.loss_stalls import _still_falls
+from theodolite.core.run import Run, RunMoment
+from theodolite.core.subject import Subject
 
 
 def _unlearnable(seed: int) -> Mapping[str, Any]:
@@ -46,3 +50,10 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("loss-stalls", build(seed))
+
+
+@pytest.mark.parametrize(("losses", "falls"), [((5.2, 3.13, 3.15), False), ((5.2, 3.5, 3.1), True), ((5.2, 3.1), True)])
+def test_quarters_of_a_run_are_told_by_its_steps_however_few_its_looks_are(losses, falls):
+    moments = tuple(RunMoment(step, loss=loss) for step, loss in zip((0, 210, 300), losses, strict=False))
+    subject = Subject(nn.Linear(2, 1), run=Run(moments), checked=False)
+    assert _still_falls(subject) is falls

@@ -159,10 +159,15 @@ def _below_pairs(subject: Subject) -> Iterator[Finding]:
 
 
 def _still_falls(subject: Subject) -> bool:
-    """Whether the loss of the probe fell by more than a fiftieth from the last but one quarter of the looks to the last."""
-    losses = [m.loss for m in subject.run.moments if math.isfinite(m.loss)] if subject.run is not None else []
-    cut = len(losses) // 4
-    return cut < 1 or sum(losses[-2 * cut : -cut]) - sum(losses[-cut:]) > BELOW * sum(losses[-cut:])
+    """Whether the loss of the probe fell by more than a fiftieth from the third quarter of the run to the last, or is unknown."""
+    seen = [(m.step, m.loss) for m in subject.run.moments if math.isfinite(m.loss)] if subject.run is not None else []
+    end = seen[-1][0] if seen else 0
+    before, last = (
+        [loss for step, loss in seen if low * end < step <= high * end] for low, high in ((0.5, 0.75), (0.75, 1.0))
+    )
+    if not before or not last:
+        return True
+    return sum(before) / len(before) - sum(last) / len(last) > BELOW * sum(last) / len(last)
 
 
 ailment = Ailment(
