@@ -158,6 +158,6 @@ def test_ci_tries_every_python_that_the_package_says_it_runs_on():
 def test_the_page_of_benchmarks_is_linked_and_says_what_it_was_measured_on():
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     linked = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "(docs/benchmarks.md)" in linked and "(docs/others.md)" in linked and "(others.md)" in page
+    assert "/docs/benchmarks.md)" in linked and "/docs/others.md)" in linked and "(others.md)" in page
     assert re.search(r"Measured \d{4}-\d\d-\d\d on .+ cores, Python .+ torch", page)
     assert "## Growth" in page and "The floors:" in page

@@ -58,13 +58,14 @@ def test_the_house_style_has_twenty_pairs_and_the_rule_sees_them():
     assert sum(bool(LOST.search(now)) for now, _ in pairs) >= 8
 
 
-def test_the_readme_is_short_and_its_picture_is_found_from_a_package_index():
+def test_the_readme_is_short_and_its_picture_and_links_are_found_from_a_package_index():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 900
     assert text.splitlines()[2].startswith(
         "**Theodolite finds what is wrong with your PyTorch model and what to change.**"
     )
     home = re.search(r'Homepage = "https://github.com/([^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
-        start = f"https://raw.githubusercontent.com/{home.group(1)}/main/"
-        assert picture.startswith(start) and (ROOT / picture.removeprefix(start)).exists()
+    for mark, link in re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", text):
+        place = f"raw.githubusercontent.com/{home.group(1)}/main" if mark else f"github.com/{home.group(1)}/blob/main"
+        start = f"https://{place}/"
+        assert link.startswith(start) and (ROOT / link.removeprefix(start).partition("#")[0]).exists()
