@@ -191,14 +191,15 @@ def main() -> None:
 
         write(options.out)
         return
-    if options.part == "sweep":
-        result: Any = sweep()
-    else:
-        from benchmarks import transfer_checks
+    from benchmarks import transfer_checks
 
-        result = getattr(transfer_checks, options.part)()
     known = json.loads(options.out.read_text()) if options.out.exists() else {}
-    options.out.write_text(json.dumps(known | {options.part: result}) + "\n")
+    if options.part == "clinic":
+        found: Any = transfer_checks.clinic(known.get("clinic", ()))
+    else:
+        found = [sweep() if options.part == "sweep" else transfer_checks.check()]
+    for result in found:  # written as it is found: a run that is ended goes on from there
+        options.out.write_text(json.dumps(known | {options.part: result}) + "\n")
 
 
 if __name__ == "__main__":

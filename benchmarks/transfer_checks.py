@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import zlib
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -164,9 +165,13 @@ def check() -> dict[str, Any]:
     }
 
 
-def clinic(runs: int = 30) -> list[dict[str, Any]]:
-    """find_lr on the first runs of the clinic that are healthy and have no schedule."""
-    return [found_lr(name) for name in clinic_runs(runs)]
+def clinic(known: Sequence[dict[str, Any]] = (), runs: int = 30) -> Iterator[list[dict[str, Any]]]:
+    """find_lr on the first runs of the clinic that are healthy and have no schedule; goes on from the rows that are known."""
+    rows = list(known)
+    for name in clinic_runs(runs):
+        if name not in {row["case"] for row in rows}:
+            rows.append(found_lr(name))
+            yield rows
 
 
 def clinic_runs(count: int) -> list[str]:

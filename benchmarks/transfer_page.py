@@ -26,7 +26,7 @@ ORDER = ("mlp", "cnn", "byte_mlp", "byte_cnn", "gpt")
 
 
 def curve(rows: Sequence[dict[str, Any]], size: str, title: str, low: float, high: float) -> str:
-    """Loss against step size, a line for each size, with standard errors over seeds."""
+    """Loss against learning rate, a line for each size, with standard errors over seeds."""
     marks: list[Mark] = []
     keys: list[Mark] = []
     lrs = sorted({lr for row in rows for lr in row["lrs"]})
@@ -41,7 +41,7 @@ def curve(rows: Sequence[dict[str, Any]], size: str, title: str, low: float, hig
                 errors.append(math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values)))
         marks += [Polyline(x, y, group_color(group)), Points(x, y, errors, group)]
         keys.append(Polyline(color=group_color(group), mark=group, label=f"{size} {row[size]}"))
-    labels = f"step size, {title}", "loss on held-out text"
+    labels = f"learning rate, {title}", "loss on held-out text"
     figure = Figure(scale_of(lrs, log=True), Scale(low, high), marks, keys, *labels, spoken=f"Loss against {labels[0]}")
     return picture_file(figure.svg()) + "\n"
 
@@ -58,7 +58,7 @@ def pictures(gpu: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def table(rows: Sequence[dict[str, Any]], size: str) -> list[str]:
-    """One line a network, optimizer and way: where the best step size was and is, and what that costs."""
+    """One line a network, optimizer and way: where the best learning rate was and is, and what that costs."""
     head = ("network, optimizer, steps", "way", "best step, smallest to largest", "moves by", "loss at the largest")
     lines = ["| " + " | ".join((*head, "with the step of the smallest", "larger is worse by")) + " |"]
     lines.append("|---|---|---|---:|---:|---:|---:|")
@@ -107,7 +107,7 @@ def excess(one: dict[str, Any], log2_lr: float, other: dict[str, Any], other_lr:
 
 
 def at(row: dict[str, Any], losses: Sequence[float], log2_lr: float) -> float:
-    """The loss at a step size between those of the grid, by a parabola of its log through the nearest three."""
+    """The loss at a learning rate between those of the grid, by a parabola of its log through the nearest three."""
     grid = [math.log2(lr) for lr in row["lrs"]]
     k = min(range(1, len(grid) - 1), key=lambda i: abs(grid[i] - log2_lr))
     if log2_lr > grid[-1] + 0.5 or not all(map(math.isfinite, losses[k - 1 : k + 2])):
@@ -148,7 +148,7 @@ def measured(known: dict[str, Any], gpu: Sequence[dict[str, Any]]) -> list[str]:
         lines += [
             "### find_lr",
             "",
-            f"On {len(rows)} runs of the clinic, begun from a step size that is wrong by up to 32 times: within a factor of "
+            f"On {len(rows)} runs of the clinic, begun from a learning rate that is wrong by up to 32 times: within a factor of "
             f"two of the best of a grid of 13 whole runs in {near}. The median price is {price:.1f} trainings, "
             f"{seconds:.1f} s (the grid: 13 trainings)." + "".join(_peer(rows, *peer) for peer in PEERS),
             "",
@@ -160,13 +160,11 @@ PEERS = (("tuner", "Lightning's tuner"), ("range_test", "torch-lr-finder"))
 
 
 def _peer(rows: Sequence[dict[str, Any]], key: str, name: str) -> str:
-    """How often the suggestion of a test of 100 rising step sizes is near the best, of the runs where it gives one."""
+    """How often the suggestion of a test of 100 rising learning rates is near the best, of the runs where it gives one."""
     told = [r for r in rows if r[key]]
     near = sum(0.5 <= r[key] / r["best"] <= 2 for r in told)
     seconds = sorted(r[key + "_seconds"] for r in rows)[len(rows) // 2]
-    return (
-        f" {name} (100 rising step sizes, {seconds:.1f} s): in {near}, and gives no answer in {len(rows) - len(told)}."
-    )
+    return f" {name} (100 rising learning rates, {seconds:.1f} s): in {near}, and gives no answer in {len(rows) - len(told)}."
 
 
 def write(path: Path) -> None:

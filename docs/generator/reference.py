@@ -139,12 +139,18 @@ def _documented(text: str) -> str:
     return "".join(parts)
 
 
+WIDE = 40
+"""Characters of TeX from which on a formula may be wider than a phone: it scrolls by itself, and can be reached by keyboard."""
+
+
 def _marked(text: str) -> str:
     """A paragraph with its formulas drawn and its names as code; a formula may stand within marks of code."""
     parts = []
     for place, part in enumerate(re.split(r"\$([^$]+)\$", text.replace("$$", "$"))):
         if place % 2:
-            parts.append(formula(part))
+            drawn = formula(part)
+            wide = len(part) > WIDE
+            parts.append(f'<span class="th-drawn th-long" tabindex="0">{drawn}</span>' if wide else drawn)
             continue
         pieces = re.split(r"``?([^`]+)``?", part)
         parts += [

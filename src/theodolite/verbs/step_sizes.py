@@ -1,4 +1,4 @@
-"""The step size that a training would be best with, tried out on copies of it."""
+"""The learning rate that a training would be best with, tried out on copies of it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from theodolite.theory.dynamics.scaling_rules import StepRule
 
 COARSE, REACH = 4.0, 5
-"""First all step sizes are tried by factors of four, so many times up and down from the optimizer's own: a million in all."""
+"""First all learning rates are tried by factors of four, so many times up and down from the optimizer's own: a million in all."""
 BRIEF, HALFWAY = 1 / 8, 1 / 2
 """Shares of the steps after which the first trials, and the best of them, are judged."""
 WORTH = 0.1
-"""A step size works where the loss falls by at least this share of what it falls by at the best one."""
+"""A learning rate works where the loss falls by at least this share of what it falls by at the best one."""
 SAMPLES = 128
 
 
 @dataclass(frozen=True)
 class TriedStep:
-    """One step size: the loss on held-out data after so many steps, infinite where it blew up."""
+    """One learning rate: the loss on held-out data after so many steps, infinite where it blew up."""
 
     lr: float
     steps: int
@@ -62,7 +62,7 @@ class StepSizes(Presentable):
     columns: ClassVar[tuple[str, ...]] = ("lr", "steps", "loss")
 
     def at_batch_size(self, batch_size: int) -> float:
-        r"""The step size for another batch size: $\eta\propto1/(1+S/B)$ of descent, its root of Adam; S is the noise scale.
+        r"""The learning rate for another batch size: $\eta\propto1/(1+S/B)$ of descent, its root of Adam; S is the noise scale.
 
         Source: mccandlish2018; malladi2022.
         """
@@ -73,17 +73,17 @@ class StepSizes(Presentable):
         return self.lr * (change if self.rule == "sgd" else math.sqrt(change))
 
     def at_width(self, growth: float) -> float:
-        """The step size of the same network so many times as wide in the usual parametrization; by `th.transfer` it stays."""
+        """The learning rate of the same network so many times as wide in the usual parametrization; by `th.transfer` it stays."""
         positive(growth=growth)
         return self.lr / growth
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat dictionary a step size."""
+        """One flat dictionary a learning rate."""
         return [asdict(one) for one in self.tried]
 
     @property
     def headline(self) -> str:
-        """The best step size in a sentence."""
+        """The best learning rate in a sentence."""
         found = (
             f"lr = {self.lr:.2g}, right within a factor of {self.factor:.2g}; the loss falls from {self.low:.2g} to "
             f"{self.high:.2g}. This took {self.price:,} steps of training on copies."
@@ -115,9 +115,7 @@ class StepSizes(Presentable):
         """The table as a page."""
         from html import escape
 
-        return (
-            f"<!doctype html><meta charset=utf-8><title>theodolite step sizes</title><pre>{escape(self.text())}</pre>"
-        )
+        return f"<!doctype html><meta charset=utf-8><title>theodolite learning rates</title><pre>{escape(self.text())}</pre>"
 
     def document(self) -> dict[str, Any]:
         """What `json` writes."""
@@ -136,9 +134,9 @@ def find_lr(
 ) -> StepSizes:
     """The best learning rate for a training of ``steps`` steps, tried on copies of that training.
 
-    Learning rates over six orders of magnitude run for an eighth of the steps, the best and its neighbors continue, and
-    factors of two around the best are trained to the end; a parabola through the lowest losses gives the best one and
-    its error. ``budget`` bounds the work, counted and not timed: an expensive training is tried for fewer steps. Your
+    Learning rates over six orders of magnitude run for an eighth of the steps, the best and smaller ones continue to half of
+    them, and factors of two around the best are trained to the end; a parabola through the lowest losses gives the best one
+    and its error. ``budget`` bounds the work, counted and not timed: an expensive training is tried for fewer steps. Your
     model, data and optimizer are not changed.
     """
     from theodolite.core.budget import budget_seconds
@@ -157,7 +155,7 @@ def find_lr(
     subject.seen["work"] = Work(budget=budget_seconds(budget))
     size = len(subject.data.first())
     step = price(subject).step(size)
-    afforded = max(16, min(steps, int(subject.seen["work"].budget / (8 * step)))) if step > 0 else steps
+    afforded = max(16, min(steps, int(subject.seen["work"].budget / (10 * step)))) if step > 0 else steps
     search = _Search(subject, min(steps, afforded), largest_lr(subject))
     best = search.run()
     curve = search.final
@@ -180,7 +178,7 @@ def find_lr(
 
 
 class _Search:
-    """Trials at powers of two times the optimizer's own step size."""
+    """Trials at powers of two times the optimizer's own learning rate."""
 
     def __init__(self, subject: Subject, steps: int, lr: float) -> None:
         from theodolite.evidence.trial import present_score
@@ -196,11 +194,11 @@ class _Search:
         self.final: Trial | None = None
 
     def loss(self, power: int, steps: int) -> float:
-        """The held-out loss at a step size 2^power times the optimizer's after so many steps."""
+        """The held-out loss at a learning rate 2^power times the optimizer's after so many steps."""
         from theodolite.evidence.trial import Change, Trial
 
         if power not in self.trials:
-            self.trials[power] = Trial(self.subject, Change("another step size", lr=2.0**power, order=self.order))
+            self.trials[power] = Trial(self.subject, Change("another learning rate", lr=2.0**power, order=self.order))
         score = self.trials[power].advance(steps).score()
         return math.inf if score is None else score.loss
 
@@ -210,13 +208,14 @@ class _Search:
         wide = [round(math.log2(COARSE)) * k for k in range(-REACH, REACH + 1)]
         losses = {power: self.loss(power, brief) for power in wide}
         first = min(wide, key=losses.__getitem__)
-        near = [power for power in (first - 2, first, first + 2) if power in losses and math.isfinite(losses[power])]
+        # Brief trials favor large steps, which fall fast and end high: more of the small ones go on
+        near = [power for power in range(first - 6, first + 3, 2) if math.isfinite(losses.get(power, math.inf))]
         losses = {power: self.loss(power, half) for power in near or [first]}
         best = min(losses, key=losses.__getitem__)
         ends = {best: self.loss(best, self.steps)}
         while True:
             best = min(ends, key=ends.__getitem__)
-            missing = [power for power in (best - 1, best + 1) if power not in ends]
+            missing = [power for power in range(best - 2, best + 3) if power not in ends]
             if not missing or max(map(abs, ends)) > 30:
                 break
             ends |= {power: self.loss(power, self.steps) for power in missing}
@@ -224,12 +223,17 @@ class _Search:
         return self._vertex(best, ends)
 
     def _vertex(self, best: int, ends: dict[int, float]) -> TriedStep:
-        """By a parabola through three losses; the error is where it has risen by the error of their differences."""
-        a, b, c = ends[best - 1], ends[best], ends[best + 1]
+        """By a parabola through three losses, each a mean with its neighbors, since one run is noisy.
+
+        The error is where the parabola has risen by the error of their differences.
+        """
+        far, a, b, c, beyond = (ends.get(best + k, math.inf) for k in range(-2, 3))
+        if all(map(math.isfinite, (far, a, b, c, beyond))):
+            a, b, c = (far + 2 * a + b) / 4, (a + 2 * b + c) / 4, (b + 2 * c + beyond) / 4
         if not all(map(math.isfinite, (a, b, c))) or a - 2 * b + c <= 0:
             return TriedStep(self.lr * 2.0**best, self.steps, b)
         bend = a - 2 * b + c
-        shift = max(-0.5, min(0.5, 0.5 * (a - c) / bend))
+        shift = max(-1.0, min(1.0, 0.5 * (a - c) / bend))
         noise = max(self._noise(best, best - 1), self._noise(best, best + 1))
         self.error = 2.0 ** min(3.0, max(0.25, math.sqrt(2 * noise / bend)))
         return TriedStep(self.lr * 2.0 ** (best + shift), self.steps, min(b, b - (a - c) ** 2 / (8 * bend)))
@@ -275,7 +279,7 @@ class _Epochs(Sequence["Batch"]):
 def _epochs(subject: Subject, steps: int) -> Callable[[Sequence[Batch]], Sequence[Batch]] | None:
     """Training's order of batches over several epochs; None where one is enough, or where a second one is like the first.
 
-    Without it trials that are longer than an epoch see one order again and again, and large step sizes suffer from that: on
+    Without it trials that are longer than an epoch see one order again and again, and large learning rates suffer from that: on
     4,000 digits of MNIST the loss after eleven epochs is a quarter higher.
     """
     from theodolite.evidence.batches import joined, training_and_held_out

@@ -1,4 +1,4 @@
-"""Step sizes tuned on a small network and used on a large one: what to change in the large one so that this holds."""
+"""Learning rates tuned on a small network and used on a large one: what to change in the large one so that this holds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Transfer(Presentable):
         return self
 
     def groups(self, lr: float, *, weight_decay: float = 0.0, rule: StepRule = "adam") -> list[dict[str, Any]]:
-        """Parameter groups for an optimizer, from the step size and weight decay of the base.
+        """Parameter groups for an optimizer, from the learning rate and weight decay of the base.
 
         ``rule`` is "adam" for Adam, AdamW and sign steps such as Lion's, "sgd" for descent with or without momentum,
         "orthogonal" for Muon's bare orthogonal steps (tables and vectors have Adam's factors then; ``group["rule"]`` says which).
@@ -189,14 +189,14 @@ class WidthScaling(PresentableAnswers):
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        """The layers whose initial size or step is not as it must be; empty where the step size transfers."""
+        """The layers whose initial size or step is not as it must be; empty where the learning rate transfers."""
         from theodolite.instruments.width_scaling import wrong_layers
 
         return wrong_layers(self.answer.readings)
 
     def sheet(self) -> Sheet:
         """The exponents of every layer."""
-        said = f"wrong: {', '.join(self.wrong)}" if self.wrong else "the step size transfers"
+        said = f"wrong: {', '.join(self.wrong)}" if self.wrong else "the learning rate transfers"
         return Sheet(f"Sizes {', '.join(map(str, self.widths))}", (self.answer,), facts={"verdict": said})
 
     def document(self) -> dict[str, Any]:
