@@ -13,6 +13,7 @@ from .functional import (
     Stateless as Stateless,
     as_batch_of_one as as_batch_of_one,
     batch_statistics as batch_statistics,
+    called_with as called_with,
     count as count,
     first_tensor as first_tensor,
     normalizes_batches as normalizes_batches,
