@@ -14,6 +14,7 @@ from theodolite.theory.kernels import (
     decay_factor,
     gaussian_eigenvalue,
     hermite_coefficients,
+    independent_gates_cosine,
     kernel_change_bound,
     matrix_bernstein_tail,
     matrix_chernoff_tail,
@@ -118,3 +119,9 @@ def test_decay_of_many_small_steps_is_the_exponential():
     assert decay_factor(0.25, eigenvalue=1.0, steps=3) == pytest.approx(0.75**6, rel=1e-15)
     assert decay_factor(3.0, eigenvalue=1.0, steps=2) == 16.0
     assert decay_factor(0.0, eigenvalue=1.0, steps=7) == 1.0
+
+
+def test_independent_gates_of_two_layers_by_hand():
+    second = (math.sin(math.pi / 3) + 0.5 * 2 * math.pi / 3) / math.pi  # the cosine behind one layer, from 60 degrees
+    both = 2 / 3 * (1 - math.acos(second) / math.pi)
+    assert independent_gates_cosine(0.5, hidden_layers=2) == pytest.approx(3 * 0.5 * both, rel=1e-12)

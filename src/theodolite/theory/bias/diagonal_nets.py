@@ -154,10 +154,8 @@ def _independent(x: Array, y: Array) -> tuple[Array, Array]:
     return right[:rank], seen / values[:rank]
 
 
-def _dual_solution(
-    rows: Array, y: Array, images: Callable[[Array], tuple[Array, Array]], *, ridge: float = 0.0, most: int = 500
-) -> Array:
-    """The image b(u), u = rows^T nu, with rows b + ridge nu = y, and b' = |b''| or more along every direction.
+def _dual_solution(rows: Array, y: Array, images: Callable[[Array], tuple[Array, Array]], *, most: int = 500) -> Array:
+    """The image b(u), u = rows^T nu, with rows b = y, and b' = |b''| or more along every direction.
 
     A step of log(1 + d)/d times Newton's, d its largest change of u, lowers such an objective always (Sun and Tran-Dinh).
     """
@@ -166,12 +164,12 @@ def _dual_solution(
     best, left = images(rows.T @ nu)[0], np.inf
     for _ in range(most):
         b, slope = images(np.clip(rows.T @ nu, -LARGEST, LARGEST))
-        gap = y - rows @ b - ridge * nu
+        gap = y - rows @ b
         if float(np.linalg.norm(gap)) < left:
             best, left = b, float(np.linalg.norm(gap))
         if left <= 1e-14 * size:
             break
-        step = np.linalg.lstsq((rows * slope) @ rows.T + ridge * np.eye(len(rows)), gap, rcond=None)[0]
+        step = np.linalg.lstsq((rows * slope) @ rows.T, gap, rcond=None)[0]
         d = float(np.abs(rows.T @ step).max())
         if d <= 1e-15 * (1 + float(np.abs(rows.T @ nu).max())):
             break
