@@ -118,6 +118,7 @@ def design(
     power and a cosine of 0.5, and a full-batch step averages over ``samples`` of them (1000).
     """
     from theodolite.construct.propagation import gradient_spread
+    from theodolite.io.workers import one_thread
     from theodolite.theory import Activation
     from theodolite.theory.capacity import memory
     from theodolite.theory.propagation import criticality
@@ -138,11 +139,14 @@ def design(
     options = tuple(options_of(sigma, point, width))
     x, y = columns_of(data)
     power, cosine = signal_of(x)
-    readings = tuple(signal_readings(sigma, options, depth, width, (power, cosine)))
     spec = network_of(sigma, options[0], depth)
     rates = rates_of(spec, width, width, (power, cosine), samples or 1000) if x is None else rates_of(spec, x, width)
-    answers = [Answer(_SIGNALS, readings), Answer(_STEPS, tuple(step_reading(spec, width, (power, cosine))))]
-    answers.append(Answer(_SPREAD, gradient_spread(spec, width, where=options[0].name, seed=SEED)))
+    with one_thread():  # many small products: threads would wait for each other, for seconds where the machine is busy
+        answers = [
+            Answer(_SIGNALS, tuple(signal_readings(sigma, options, depth, width, (power, cosine)))),
+            Answer(_STEPS, tuple(step_reading(spec, width, (power, cosine)))),
+            Answer(_SPREAD, gradient_spread(spec, width, where=options[0].name, seed=SEED)),
+        ]
     kernel = None if x is None or y is None else _kernel(spec, x, y)
     known = samples or (None if x is None else len(x))
     return Design(
