@@ -114,7 +114,7 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
     assert subject.model is not None
     if not all(p.requires_grad for p in subject.model.parameters()):
         return  # part of it is kept as it is on purpose, which may cost what it may
-    goes_on = subject.run is not None and len(subject.run.moments) >= 4 and _still_falls(subject)
+    goes_on = subject.run is not None and _still_falls(subject)
     kept = 1 - MISSED if goes_on else KEPT  # more steps would give some of it
     both = attained(subject)
     if both is None or not both.skill <= kept * both.kernel or not both.kernel - both.skill > SURE * both.stderr:
