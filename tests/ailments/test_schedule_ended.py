@@ -33,7 +33,7 @@ HEALTHY = (lambda seed: run(seed, _cosine), lambda seed: run(seed, lambda step: 
 @pytest.mark.parametrize("build", SICK)
 def test_the_sick_are_found(build):
     found = alarms("schedule-ended", build(0))
-    assert found and found[0].suggested == {"lr": 3e-3}
+    assert found and found[0].suggested == {"schedule": "constant", "lr": 3e-3}
 
 
 @pytest.mark.parametrize("build", HEALTHY)

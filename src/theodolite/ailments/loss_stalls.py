@@ -14,15 +14,13 @@ from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import MISSED, Experiment, Intervention, Outcome, finding_of, has_won
+from theodolite.evidence.experiment import A_RUN, MISSED, Experiment, Intervention, Outcome, finding_of, has_won
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.token_counts import token_floors
 from theodolite.evidence.trial import SURE, Change, judged_constant, judged_majority, present_score
 
-FEWEST = 50
-"""Steps of a run from which on it is a run."""
 BELOW = 0.02
 HALF = 0.5
 """The share of what counted pairs of tokens gain that a run of fifty steps or more must have gained."""
@@ -57,7 +55,7 @@ def sign(subject: Subject) -> bool:
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    if steps_made(subject) < FEWEST or not steps_are_known(subject):
+    if steps_made(subject) < A_RUN or not steps_are_known(subject):
         return  # a pretrained network before its first step has not stalled
     if not is_finite(subject) or has_won(subject):
         return
@@ -141,7 +139,7 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
 def _below_pairs(subject: Subject) -> Iterator[Finding]:
     """Tokens whose pairs, counted on half of the same samples, tell far more of the next one than the network does."""
     floors, score = token_floors(subject), present_score(subject)
-    if floors is None or score is None or steps_made(subject) < FEWEST:
+    if floors is None or score is None or steps_made(subject) < A_RUN:
         return
     counted, own = floors.unigram - floors.bigram, judged_constant(subject) - score.loss
     if counted < BELOW * floors.unigram or own + SURE * score.stderr > HALF * counted or _still_falls(subject):

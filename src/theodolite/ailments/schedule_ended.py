@@ -64,7 +64,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             severity="note",
             says=_says(subject),
             remedy=REMEDY,
-            suggested={"lr": _made_with(subject)},
+            suggested={"schedule": "constant", "lr": _made_with(subject)},
             evidence=(evidence("share of the run with almost no learning rate", share),),
         )
 
@@ -75,7 +75,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         lr = _made_with(subject)
 
         def found(outcome: Outcome) -> Finding:
-            return finding_of(outcome, _says(subject), REMEDY, {"lr": lr})
+            return finding_of(outcome, _says(subject), REMEDY, {"schedule": "constant", "lr": lr})
 
         yield Intervention(Change("no schedule", prepare=_constant(subject)), found, rank=6, sign=True)
 

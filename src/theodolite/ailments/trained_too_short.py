@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import A_RUN, Intervention, Outcome, finding_of
 from theodolite.evidence.start import after_steps, lr_left, steps_are_known, steps_made, was_trained
 from theodolite.evidence.task import is_finite
 from theodolite.evidence.trial import NOTHING, SURE, Change, judged_constant, present_score, present_skill
@@ -22,8 +22,8 @@ MORE = 6
 """The run is suggested to be so many times as long."""
 SHORT, STRETCH = 300, 4.0
 """Runs of at most so many steps are gone on with for so many times as many."""
-RUN, LONGER = 50, 1000
-"""Steps from which on a run that has learned nothing is more than short, and those that it is suggested to make."""
+LONGER = 1000
+"""Steps that a run is suggested to make that has learned nothing in a few."""
 GONE = 0.05
 """Below that share of its largest, the step was taken away by its schedule: more steps would not do."""
 
@@ -38,7 +38,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 def judge(subject: Subject) -> Iterator[Finding]:
     made = steps_made(subject)
-    if not steps_are_known(subject) or not 0 < made < RUN or not is_finite(subject):
+    if not steps_are_known(subject) or not 0 < made < A_RUN or not is_finite(subject):
         return
     score, constant = present_score(subject), judged_constant(subject)
     if score is None or not math.isfinite(constant) or present_skill(subject) > NOTHING + SURE * score.accuracy_error:

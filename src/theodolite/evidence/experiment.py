@@ -80,6 +80,9 @@ LONGER = 60
 COMES_DOWN, RISES = 0.7, 2.0
 """The share of its first losses below which a training has come down, and the multiple above which it blows up."""
 
+A_RUN = 50
+"""Steps from which on a run is a run: one of fewer may need nothing but more."""
+
 HORIZON = 20_000
 """Steps that are taken to be planned where nobody said: a run that comes down slowly may have them before it."""
 
@@ -387,8 +390,9 @@ def _decide(found: Experiment, made: int) -> None:
     if not worthy:
         return
     begun_anew = [o for o in worthy if o.intervention.rank < LONGER]
-    # what is ahead of the run in fewer steps than it made says more than going on with it
-    worthy = begun_anew or worthy
+    only_longer = [o for o in worthy if o.intervention.rank >= LONGER and o.misses_much] if made < A_RUN else []
+    # what is ahead of the run in fewer steps than it made says more than going on with it, unless it made next to none
+    worthy = only_longer or begun_anew or worthy
     recovered = _recovered(subject, worthy, reference)
     share = {
         id(o): recovered.get(o.trial.change.name, 0.0) for o in worthy
