@@ -126,7 +126,7 @@ def other_pages() -> Iterator[Page]:
 def question_rows() -> list[Page]:
     """The questions that people ask first, for the search: each with what to type."""
     text = (DOCS / "questions.md").read_text(encoding="utf-8")
-    rows = re.findall(r"(?m)^\| ([^|]+\?) \| `([^`]+)` \|", text)
+    rows = re.findall(r"(?m)^\| ([^|]+\?) \| `([^`]+)`[^|]*\|", text)
     return [Page("questions.html", question, "", f"type {command}", "question") for question, command in rows]
 
 

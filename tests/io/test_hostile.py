@@ -289,6 +289,7 @@ def test_a_full_disk_loses_no_reading(tmp_path):
     save_file(tensors, tmp_path / "m.safetensors")
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "sys.dont_write_bytecode = True; "  # what Python compiles would be cut short, too, and left for others to import
         "resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700)); "
         "from theodolite.cli import main; sys.exit(main(sys.argv[1:]))"
     )

@@ -24,7 +24,8 @@ x = torch.randn(96, 6, generator=torch.Generator().manual_seed(1)) + 2 * torch.e
 watch = None
 if sys.argv[1] == "watched":
     page = sys.argv[2] + "/live.html"
-    watch = th.Watch(wrapped, optimizer=optimizer, probe=(x[:32], y[:32]), every=2, out=sys.argv[2], page_at=page)
+    own = dict(every=2, out=sys.argv[2], page_at=page, budget=float("inf"))
+    watch = th.Watch(wrapped, optimizer=optimizer, probe=(x[:32], y[:32]), **own)
 torch.manual_seed(7 + rank)
 for step in range(int(sys.argv[3]) if len(sys.argv) > 3 else 7):
     if watch is not None:
@@ -69,7 +70,9 @@ def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path):
     assert steps == [0, 2, 4, 6]
     assert "Training of " in (tmp_path / "seen" / "live.html").read_text()
     shutil.rmtree(tmp_path / "seen")
-    watched = launched(tmp_path, "-m", "theodolite", "run", "--every", "2", "--out", "seen", "train.py", "bare")
+    watched = launched(
+        tmp_path, "-m", "theodolite", "run", "--every", "2", "--level", "full", "--out", "seen", "train.py", "bare"
+    )
     assert watched.stdout == alone  # the script as it is, without a word of the watch in it
     assert watched.stderr.count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
     told = json.loads((tmp_path / "seen" / "run.json").read_text())
@@ -110,7 +113,7 @@ torch.distributed.destroy_process_group()
 
 def test_a_sharded_model_is_watched_as_on_one_process(tmp_path):
     """FSDP2: the same weights with and without, and the readings of one process."""
-    run = ("-m", "theodolite", "run", "--every", "3", "--no-diagnosis", "--out")
+    run = ("-m", "theodolite", "run", "--every", "3", "--level", "full", "--no-diagnosis", "--out")
     alone = launched(tmp_path, "train.py", "8", script=SHARDED).stdout
     two = launched(tmp_path, *run, "two", "train.py", "8", script=SHARDED)
     launched(tmp_path, *run, "one", "train.py", "8", script=SHARDED, count=1)
