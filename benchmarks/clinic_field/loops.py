@@ -106,7 +106,12 @@ def scheduler_in_place_of_optimizer(fixed):
     )
 
 
-@case("not-in-optimizer", "layer-untrained", source="microsoft/nni issue 4521; pytorch/pytorch issue 54765")
+@case(
+    "optimizer-of-another",
+    "not-in-optimizer",
+    "layer-untrained",
+    source="microsoft/nni issue 4521; pytorch/pytorch issue 54765",
+)
 def optimizer_of_the_layers_before(fixed):
     """Asked: after layers were replaced by smaller ones, fine-tuning changes nothing. Answer: the optimizer holds the old
     parameters; make it anew."""
@@ -119,7 +124,10 @@ def optimizer_of_the_layers_before(fixed):
 
 
 @case(
-    "not-in-optimizer", "layer-untrained", source="pytorch/pytorch issue 54765; automl/ConfigurableOptimizer issue 27"
+    "optimizer-of-another",
+    "not-in-optimizer",
+    "layer-untrained",
+    source="pytorch/pytorch issue 54765; automl/ConfigurableOptimizer issue 27",
 )
 def convolution_made_anew(fixed):
     """Asked: a new convolution with more filters takes the place of the old one; how does the optimizer learn of it? Answer: it

@@ -58,7 +58,8 @@ def test_models_without_adapters_are_not_asked():
 
 
 def lora(**options):
-    peft = pytest.importorskip("peft")
+    import peft
+
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(FEATURES, 24), nn.ReLU(), nn.Linear(24, CLASSES))
     return peft.get_peft_model(model, peft.LoraConfig(target_modules=["0", "2"], r=4, **options))

@@ -302,7 +302,7 @@ def test_a_full_disk_loses_no_reading(tmp_path):
 
 
 def test_a_short_part_of_the_fuzz():
-    """60 damaged files of each reader; `make fuzz` runs 10,000."""
+    """60 damaged files of each reader; `make fuzz` runs 20,000."""
     import importlib.util
     from pathlib import Path
 

@@ -19,12 +19,13 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, sample_of
 from theodolite.evidence.drawn_outputs import members_of, quiet
-from theodolite.evidence.start import steps_made
+from theodolite.evidence.experiment import A_RUN
+from theodolite.evidence.start import steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.trial import NOTHING, present_skill
 from theodolite.io.batches import Batch
 
-ROWS, FEWEST, STEPS = 256, 8, 50
+ROWS, FEWEST = 256, 8
 MOVED, FLIPPED = 0.01, 0.05
 """A change of answers, beside their spread, that is more than rounding; the share of answers that must change their choice."""
 
@@ -90,7 +91,8 @@ def _forgets(subject: Subject) -> bool:
     """Whether it is a recurrent network that was trained and has learned nothing."""
     assert subject.model is not None
     recurrent = any(isinstance(module, nn.RNNBase) for module in subject.model.modules())
-    return recurrent and steps_made(subject) >= STEPS and present_skill(subject) <= NOTHING
+    ran = steps_are_known(subject) and steps_made(subject) >= A_RUN  # a pretrained one may not have begun
+    return recurrent and ran and present_skill(subject) <= NOTHING
 
 
 class _Attention(TorchDispatchMode):  # type: ignore[no-untyped-call]

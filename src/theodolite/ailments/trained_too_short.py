@@ -22,8 +22,6 @@ MORE = 6
 """The run is suggested to be so many times as long."""
 SHORT, STRETCH = 300, 4.0
 """Runs of at most so many steps are gone on with for so many times as many."""
-LONGER = 1000
-"""Steps that a run is suggested to make that has learned nothing in a few."""
 GONE = 0.05
 """Below that share of its largest, the step was taken away by its schedule: more steps would not do."""
 
@@ -47,8 +45,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="warning",
         says=f"Nothing has been learned yet {after_steps(subject)}: the loss is {score.loss:.3g}, and {constant:.3g} when "
         "ignoring the input. That is too few steps to judge anything else.",
-        remedy=f"train for {LONGER:,} steps or more",
-        suggested={"steps": LONGER},
+        remedy=f"train on, and ask again after {A_RUN} steps or more",
         evidence=(
             evidence("loss", score.loss, stderr=score.stderr),
             evidence("loss when ignoring the input", constant),

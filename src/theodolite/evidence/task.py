@@ -43,7 +43,7 @@ from theodolite.io.batches import Batch
 
 Kind = Literal["classes", "labels", "numbers", "unknown"]
 FITTED, NUMBERS, SEARCH = 2048, 1 << 22, 60
-"""Samples that the best constant answer is fitted on, the numbers of their answers at most, and steps of its search."""
+"""Samples that the best answer without an input is fitted on, the numbers of their answers at most, and steps of its search."""
 
 
 @dataclass(frozen=True)
@@ -448,7 +448,7 @@ def _shares(subject: Subject, like: Any, training: Sequence[Batch]) -> Callable[
 def _fitted(
     subject: Subject, like: Any, shape: Shape, few: Sequence[Batch], shared: bool | None, start: float
 ) -> Callable[[int], Any] | None:
-    """The best constant answer; its other members are fitted within their range, in units of ``start``."""
+    """The best answer that ignores its input; its other members are fitted within their range, in units of ``start``."""
     meant, own = task(subject), members_of(like)
     free: list[Tensor] = []
     for member, t in enumerate(own):
