@@ -3,7 +3,8 @@
 `python benchmarks/gpu_run.py` from the root of the repository. It starts itself as a training script: bare, with `th.Watch` in
 its loop, and under `theodolite run` as it is, at level standard. Told are the seconds from the first step to the end of the
 process beside those of the bare run, the most memory, and whether the weights are the same bit for bit (fused attention may not
-be). Then one process of a group each for DDP and for FSDP2 (nccl on a GPU, gloo elsewhere), watched as they are.
+be). Then one process of a group each for DDP and for FSDP2 (nccl on a GPU, gloo elsewhere), watched as they are. A short run
+before the first one leaves compiled bytecode behind, as an installation does; `--rows` chooses rows.
 """
 
 import argparse
@@ -97,7 +98,12 @@ def started(name, chosen, command):
         own = [*command, "--train", "--steps", str(chosen.steps), "--tell", str(place)]
         own += ["--small"] if chosen.small else []
         path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(own, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path})
+        kept = {
+            "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "gpu-run-bytecode"),
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
+        own_environment = {**os.environ, "PYTHONPATH": path, **kept}
+        done = subprocess.run(own, capture_output=True, text=True, check=False, env=own_environment)
         if not place.exists():
             print(f"{name}: ended with {done.returncode}\n{done.stderr[-3000:]}", flush=True)
             return None
@@ -113,7 +119,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--small", action="store_true", help="a tiny model, to try the script out on a processor")
-    parser.add_argument("--cheap", action="store_true", help="at level cheap too")
+    usual = ["bare", "run standard", "Watch standard", *GROUPS]
+    parser.add_argument("--rows", nargs="+", default=usual, choices=[*usual, "run cheap"])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--train", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--watch", default="", help=argparse.SUPPRESS)
@@ -126,14 +133,17 @@ def main():
     this, run = str(Path(__file__).resolve()), [sys.executable, "-m", "theodolite", "run", "--out", "OUT"]
     ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1"]
     short = argparse.Namespace(**{**vars(chosen), "steps": min(60, chosen.steps)})
-    rows = {
-        "bare": started("bare", chosen, [sys.executable, this]),
-        "run standard": started("run standard", chosen, [*run, this]),
-        "Watch standard": started("Watch standard", chosen, [sys.executable, this, "--watch", "standard"]),
-        **{kind: started(kind, short, [*ranks, *run[1:], "--every", "20", this, "--group", kind]) for kind in GROUPS},
+    commands = {
+        "bare": (chosen, [sys.executable, this]),
+        "run standard": (chosen, [*run, this]),
+        "Watch standard": (chosen, [sys.executable, this, "--watch", "standard"]),
+        "run cheap": (chosen, [*run, "--level", "cheap", this]),
+        **{kind: (short, [*ranks, *run[1:], "--every", "20", this, "--group", kind]) for kind in GROUPS},
     }
-    if chosen.cheap:
-        rows["run cheap"] = started("run cheap", chosen, [*run, "--level", "cheap", this])
+    tiny = argparse.Namespace(**{**vars(chosen), "steps": 30, "small": True})
+    for first in ("run standard", "Watch standard"):
+        started(first, tiny, commands[first][1])
+    rows = {name: started(name, *commands[name]) for name in chosen.rows}
     bare = rows["bare"]
     for name, row in rows.items():
         if row is None or bare is None:

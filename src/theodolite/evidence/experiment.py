@@ -16,7 +16,7 @@ from theodolite.core.ailment import Finding, Severity, evidence
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import price, training_and_held_out
-from theodolite.evidence.start import steps_are_known, steps_made
+from theodolite.evidence.start import passes, steps_are_known, steps_made
 from theodolite.evidence.task import Score
 from theodolite.evidence.trial import (
     AS_IT_IS,
@@ -239,7 +239,7 @@ def take_on(found: Experiment, *, held_back: bool) -> None:
         found.alive = [one for one in found.alive if _is_ahead(found, one)]
     names = {one.change.name for one in found.alive}
     training, _ = training_and_held_out(subject)
-    a_step = price(subject).step(max(map(len, training))) * evaluations(subject.optimizer)
+    a_step = price(subject).step(max(map(len, training))) * evaluations(subject.optimizer) * passes(subject)
     # the training as it is, too, and both again in another order
     longest = min(made, int(max(FURTHER, work_of(subject).budget) / (a_step * (len(names) + 3))))
     if not names or longest <= plain.steps:
@@ -271,7 +271,7 @@ def longest_trial(subject: Subject, arms: int = 12) -> int:
     if not training:
         return 0
     size = max(map(len, training))
-    each = price(subject).step(size) * evaluations(subject.optimizer)
+    each = price(subject).step(size) * evaluations(subject.optimizer) * passes(subject)
     scores = (arms + min(6, arms) + min(3, arms) + 3) * sum(price(subject).forward(len(part)) for part in held_out)
     made = steps_made(subject)
     wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT

@@ -1,7 +1,7 @@
 """Where a training began and how far it has gone, as far as that is known: nothing is guessed from how a network looks."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -97,6 +97,20 @@ def largest_lr(subject: Subject) -> float:
     groups = [] if subject.optimizer is None else subject.optimizer.param_groups
     base = max((base_lr(group) for group in groups), default=0.0)
     return max(seen) if len(seen) > 1 else max([base, *seen])
+
+
+def passes(subject: Subject) -> int:
+    """Batches whose gradients the run adds up before a step."""
+    return 1 if subject.run is None else max(1, int(subject.run.events.get("backward passes", 1.0)))
+
+
+def clip_as_the_run(subject: Subject, parameters: Iterable[Tensor]) -> None:
+    """Clip gradients as the looks have seen that the run does; nothing where it does not."""
+    events = {} if subject.run is None else subject.run.events
+    if "clip norm" in events:
+        nn.utils.clip_grad_norm_(parameters, events["clip norm"])
+    elif "clip value" in events:
+        nn.utils.clip_grad_value_(parameters, events["clip value"])
 
 
 def base_lr(group: Mapping[str, Any]) -> float:

@@ -19,7 +19,17 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out
 from theodolite.evidence.drawn_outputs import quiet
-from theodolite.evidence.start import base_lr, beginning, largest_lr, load, origin_tensors, schedule, steps_made
+from theodolite.evidence.start import (
+    base_lr,
+    beginning,
+    clip_as_the_run,
+    largest_lr,
+    load,
+    origin_tensors,
+    passes,
+    schedule,
+    steps_made,
+)
 from theodolite.evidence.task import Score, held_out_constant, is_language, majority, score_of, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
@@ -162,26 +172,26 @@ class Trial:
             return self
         subject, loss = self.subject, self.change.loss
         rates = None if self.change.from_here else schedule(subject, steps)
-        work, cost = work_of(subject), price(subject)
+        work, cost, added_up = work_of(subject), price(subject), passes(subject)
         with untouched(None), torch.enable_grad(), quiet():
             torch.set_rng_state(self._random)
             for _ in range(wanted):
-                batch = self._batches[self.steps % len(self._batches)]
-                work.spend(evaluations(self.optimizer) * cost.step(len(batch)))
+                first = added_up * self.steps
+                batches = [self._batches[(first + i) % len(self._batches)] for i in range(added_up)]
+                work.spend(evaluations(self.optimizer) * sum(cost.step(len(batch)) for batch in batches))
                 if rates is not None:
                     for group, base in zip(self.optimizer.param_groups, self._base, strict=True):
                         group["lr"] = base * rates[self.steps]
                 for parameter in self.model.parameters():  # also those that no group holds
                     parameter.grad = None
                 try:
-                    value = subject.loss_on(batch, self.model) if loss is None else loss(self.model, batch)
-                    self.losses.append(float(value.detach()))
+                    self.losses.append(self._gradients(batches, loss))
                     if not math.isfinite(self.losses[-1]):
                         break
-                    torch.autograd.backward(value)
                     if isinstance(self.optimizer, torch.optim.LBFGS):  # asks for the loss several times in a step
-                        self.optimizer.step(lambda batch=batch: self._again(batch, loss))  # type: ignore[no-untyped-call]
+                        self.optimizer.step(lambda batches=batches: self._again(batches, loss))  # type: ignore[no-untyped-call]
                     else:
+                        clip_as_the_run(subject, self.model.parameters())
                         self.optimizer.step()
                 except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
                     self.broken = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
@@ -191,13 +201,23 @@ class Trial:
                 parameter.grad = None
         return self
 
-    def _again(self, batch: Batch, loss: Loss | None) -> Tensor:
+    def _gradients(self, batches: Sequence[Batch], loss: Loss | None) -> float:
+        """The mean loss of the batches that a step is made of, its gradient added up; none where it is no number."""
+        mean = 0.0
+        for batch in batches:
+            value = self.subject.loss_on(batch, self.model) if loss is None else loss(self.model, batch)
+            value = value / len(batches) if len(batches) > 1 else value
+            mean += float(value.detach())
+            if not math.isfinite(mean):
+                break
+            torch.autograd.backward(value)
+        return mean
+
+    def _again(self, batches: Sequence[Batch], loss: Loss | None) -> float:
         """The loss with its gradients, and nothing of those before."""
         for parameter in self.model.parameters():
             parameter.grad = None
-        value = self.subject.loss_on(batch, self.model) if loss is None else loss(self.model, batch)
-        torch.autograd.backward(value)
-        return value
+        return self._gradients(batches, loss)
 
     def release(self) -> None:
         """Let go of the copies, once the trial has been scored: it is not taken further."""

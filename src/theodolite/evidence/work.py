@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 
 from theodolite.core.subject import Subject
 
-CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 9e-6}, {"cpu": 2e10, "cuda": 4e13}, {"cpu": 4e-10, "cuda": 1e-11}
+CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 9e-6}, {"cpu": 2e10, "cuda": 4e13}, {"cpu": 4e-10, "cuda": 4e-12}
 """Seconds of one operation of any size, operations of floating point a second, and seconds for each number that comes out, of one
 core and of one GPU: a unit, not a measurement."""
 
@@ -95,7 +95,7 @@ def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Pri
 
 
 class OperationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts operations, those of floating point, and the numbers that come out."""
+    """Counts operations, those of floating point, and the numbers that come out and are written."""
 
     def __init__(self, half: float = 1.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -109,6 +109,6 @@ class OperationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if packet in flop_registry:
             price = self.half if getattr(out, "dtype", None) in (torch.float16, torch.bfloat16) else 1.0
             self.flops += price * int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
-        if isinstance(out, Tensor):
+        if isinstance(out, Tensor) and not func.is_view:
             self.numbers += out.numel()
         return out

@@ -123,14 +123,14 @@ def _prepared(subject: Subject, budget: float) -> Iterator[None]:
     import torch
 
     from theodolite.evidence.batches import price
-    from theodolite.evidence.start import steps_made
+    from theodolite.evidence.start import passes, steps_made
     from theodolite.evidence.work import Work
 
     subject.seen["work"] = Work()
     work = LEAST_WORK
     if subject.has("data"):
         size = min(256, len(subject.data.first()))
-        work = max(work, steps_made(subject) * price(subject).step(size))
+        work = max(work, steps_made(subject) * passes(subject) * price(subject).step(size))
     work = min(budget, work)
     subject.seen["work"] = Work(work, max(LIMIT, TIMES * work) if math.isfinite(budget) else math.inf)
     before = torch.get_num_threads()

@@ -78,12 +78,13 @@ def descent(own):
 @pytest.mark.parametrize("accumulate", [1, 4])
 def test_a_gradient_that_is_cleared_is_never_counted(clear, accumulate):
     _, _, watch = trained(descent, clear=clear, accumulate=accumulate)
-    assert watch.events.counts() == {"optimizer steps": 120 / accumulate, "gradient kept": 0}
+    expected = {"optimizer steps": 120 / accumulate, "gradient kept": 0, "backward passes": accumulate}
+    assert watch.events.counts() == expected
 
 
 def test_a_gradient_that_is_kept_is_counted_at_every_step_but_the_last():
     _, _, watch = trained(descent, clear=never, steps=40)
-    assert watch.events.counts() == {"optimizer steps": 40, "gradient kept": 39}
+    assert watch.events.counts() == {"optimizer steps": 40, "gradient kept": 39, "backward passes": 1}
     assert watch.diagnosis.findings[0].name == "gradient-accumulates"
     assert watch.diagnosis.findings[0].suggested == {"zero_grad": True}
 
@@ -98,7 +99,7 @@ def test_gradients_that_are_asked_for_between_steps_do_not_count():
         cross_entropy(model(x), y).backward()
         optimizer.step()
         torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters()))
-    assert events.counts() == {"optimizer steps": 5, "gradient kept": 0}
+    assert events.counts() == {"optimizer steps": 5, "gradient kept": 0, "backward passes": 1}
     events.remove()
     assert not optimizer._optimizer_step_post_hooks
     assert not any(p._backward_hooks or p._post_accumulate_grad_hooks for p in model.parameters())

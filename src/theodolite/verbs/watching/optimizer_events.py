@@ -1,13 +1,19 @@
-"""What an optimizer does between looks: its steps, gradients that were not cleared, and its step size."""
+"""What an optimizer does between looks: its steps, gradients that were not cleared, how they were clipped, and its step size."""
 
 import weakref
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from theodolite.verbs.watching.harmless_hooks import harmless
+
+EARLY, GROWTH, KEPT = 8, 1.25, 64
+"""Norms of gradients are read in so many first steps, then in steps further apart by this factor, and so often in all."""
+EQUAL, TIMES = 1e-4, 3
+"""Norms are equal to within this share, and clipped where so many steps have the same largest one."""
 
 
 class OptimizerEvents:
@@ -23,10 +29,17 @@ class OptimizerEvents:
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.steps = self.kept = self.passes = 0
         self._arrivals = 0
+        self._accumulated: Counter[int] = Counter()
+        self._norms: list[Tensor] = []
+        self._next = 1.0
+        self._optimizer = weakref.ref(optimizer)
         self._used: tuple[weakref.ref[Tensor], int] | None = None
         self._suspect = False
         held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad and p.is_leaf]
-        self._handles: list[Any] = [optimizer.register_step_post_hook(self._stepped)]
+        self._handles: list[Any] = [
+            optimizer.register_step_pre_hook(self._steps),
+            optimizer.register_step_post_hook(self._stepped),
+        ]
         self._parameter = held[-1] if held else None
         if self._parameter is not None:
             self._handles.append(self._parameter.register_hook(self._arrives))
@@ -34,7 +47,9 @@ class OptimizerEvents:
 
     def counts(self) -> Mapping[str, float]:
         """By the names under which a chart keeps them."""
-        return {"optimizer steps": float(self.steps), "gradient kept": float(self.kept)}
+        found = {"optimizer steps": float(self.steps), "gradient kept": float(self.kept)}
+        found["backward passes"] = float(max(self._accumulated, key=self._accumulated.__getitem__, default=1))
+        return found | clipped(self._norms)
 
     def remove(self) -> None:
         """Watch no longer."""
@@ -43,9 +58,21 @@ class OptimizerEvents:
         self._handles = []
 
     @harmless
+    def _steps(self, *_: Any) -> None:
+        optimizer = self._optimizer()
+        if self.steps < self._next - 1 or len(self._norms) >= KEPT or optimizer is None:
+            return
+        self._next = self.steps + 2 if self.steps < EARLY else GROWTH * self._next
+        own = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if own and all(type(g) is Tensor and g.layout == torch.strided and g.device == own[0].device for g in own):
+            found = torch.stack([torch.stack(torch._foreach_norm(own, order)).float() for order in (2, torch.inf)])
+            self._norms.append(torch.stack([torch.linalg.vector_norm(found[0]), found[1].max(), found[0, 0]]))
+
+    @harmless
     def _stepped(self, *_: Any) -> None:
         self.steps += 1
         self.passes, self._arrivals = self._arrivals, 0
+        self._accumulated[self.passes] += 1
         gradient = None if self._parameter is None else self._parameter.grad
         self._used = None if gradient is None else (weakref.ref(gradient), gradient._version)
 
@@ -64,6 +91,25 @@ class OptimizerEvents:
         self._arrivals += 1
         self.kept += self._suspect
         self._used, self._suspect = None, False
+
+
+def clipped(norms: Sequence[Tensor]) -> dict[str, float]:
+    """What gradients were clipped to, by the kind of norm: the largest norm of the steps seen, where several steps have it.
+
+    Each row is the norm of the gradient, its largest entry and the norm of its first tensor: where that one is the same too, it
+    is one gradient that came several times.
+    """
+    if len(norms) < TIMES:
+        return {}
+    rows = torch.stack(list(norms)).double().cpu()
+    rows = rows[rows.isfinite().all(1)]
+    found = {}
+    for name, values in (("clip norm", rows[:, 0]), ("clip value", rows[:, 1])):
+        top = float(values.max()) if len(values) else 0.0
+        same = rows[values >= (1 - EQUAL) * top, 2]
+        if top > 0 and len(same) >= TIMES and float(same.max() - same.min()) > EQUAL * float(same.max()):
+            found[name] = float(f"{top:.4g}")
+    return found
 
 
 def optimizer_lr(optimizer: torch.optim.Optimizer) -> float:

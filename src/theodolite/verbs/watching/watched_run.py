@@ -21,6 +21,7 @@ from theodolite.measure.dynamics.training_copies import copied_training
 from theodolite.verbs.watching.layers import layer_facts, starting_entries
 from theodolite.verbs.watching.loss_between_looks import mean_loss
 from theodolite.verbs.watching.records import Record, last_standing
+from theodolite.verbs.watching.training_batches import MOST_BATCHES
 
 if TYPE_CHECKING:
     from theodolite.verbs.watching.look_context import LookContext
@@ -47,6 +48,9 @@ def run_of(
     if watch.optimizer is not None:
         events["maximizes"] = float(any(group.get("maximize") for group in watch.optimizer.param_groups))
     events["batch size"] = float(watch.seen_batch_size or math.nan)
+    calls = 0 if watch.training_batches is None else watch.training_batches.sizes.total()
+    if calls <= MOST_BATCHES and calls < 2 * events.get("optimizer steps", 0.0):  # several losses of one forward pass
+        events["backward passes"] = 1.0
     told = watch.silent if silent is None else silent
     return Run(tuple(map(moment_of, records)), events, left_out or {}, told, rates=watch.rates)
 
