@@ -81,7 +81,7 @@ def test_the_healthy_are_left_alone(build):
 
 def test_it_says_which_place_sees_which():
     (found,) = alarms("target-leaks", given(False))
-    assert f"changing the input at place {LENGTH - 1} changes the answer at place {LENGTH - 2}" in found.says
+    assert f"changing the input at position {LENGTH - 1} changes the answer at position {LENGTH - 2}" in found.says
 
 
 def test_labels_that_the_loss_itself_shifts_are_no_leak():
@@ -92,7 +92,7 @@ def test_labels_that_the_loss_itself_shifts_are_no_leak():
     assert not alarms("target-leaks", {**known, "loss": shifted})
     known = given(False, lambda x, y: (x, x))
     (found,) = alarms("target-leaks", {**known, "loss": shifted})
-    assert "changing the input at place" in found.says
+    assert "changing the input at position" in found.says
 
 
 def test_a_masked_model_that_is_asked_for_what_it_sees():
@@ -100,7 +100,7 @@ def test_a_masked_model_that_is_asked_for_what_it_sees():
         return masked(x % (VOCABULARY - 1), y, hide=True)[0], x % (VOCABULARY - 1)
 
     (found,) = alarms("target-leaks", given(False, shown))
-    assert "70% of the places that count" in found.says
+    assert "70% of the positions that count" in found.says
 
 
 def test_a_column_that_renames_the_classes():

@@ -48,10 +48,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     before, after = _cut_back(subject, found)
     least = "" if tail.count == 1 else "the smallest of them is "
     found_words = "is an outlier: it" if tail.count == 1 else "are outliers: the largest"
+    one = "" if tail.count == 1 else "one "
     says = (
         f"{tail.count} of {tail.entries} entries of {worst.name} {found_words} is {tail.height:.3g} times its "
         f"layer's standard deviation (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least}{tail.ratio:.3g} times "
-        f"larger than the next entry, and one makes up {tail.row_share:.0%} of its row."
+        f"larger than the next entry, and {one}makes up {tail.row_share:.0%} of its row."
     )
     severity: Severity = "warning" if dominates else "note"
     readings = [evidence("largest entry in standard deviations", _tail(f).height, where=f.name) for f in found[:20]]

@@ -11,7 +11,7 @@ ailment = silent_error(
     question="Is the model evaluated in evaluation mode?",
     fact="evaluated as trained",
     severity="warning",
-    says="Evaluation ran as training does in {0} passes: {1}.",
+    says="The model behaved as in training in {0} evaluation passes: {1}.",
     remedy="model.eval() before evaluation, model.train() after it; in forward F.dropout(x, p, training=self.training)",
     suggested={"mode": "eval"},
 )

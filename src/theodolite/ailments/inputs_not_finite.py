@@ -39,12 +39,14 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if holes:
         first = holes[0]
         source = "validation batch" if first.held_out else "batch"
-        total, samples = sum(hole.count for hole in holes), sum(hole.entries for hole in holes)
-        numbers = "number that is" if first.count == 1 else "numbers that are"
-        places = f"{len(holes)} such place{'s' * (len(holes) > 1)}"
+        total = sum(hole.count for hole in holes)
+        read, affected = (
+            len(batches(subject)) + len(validation_batches(subject)),
+            {(h.held_out, h.place) for h in holes},
+        )
         said = (
-            f"{source} {first.place} (counted from 0) holds {first.count} {numbers} NaN or infinite in its {first.part}; "
-            f"{places} in {len(batches(subject)) + len(validation_batches(subject))} batches read ({total} of {samples})."
+            f"{source} {first.place} (counted from 0) has NaN or infinite numbers in its {first.part}: {first.count} of "
+            f"{first.entries}. {len(affected)} of {read} batches {'is' if len(affected) == 1 else 'are'} affected."
         )
         where = f"{source} {first.place}, {first.part}"
     else:
@@ -82,7 +84,7 @@ def _whole(data: Any) -> str:
             rows = (~torch.isfinite(column)).reshape(len(column), -1).any(1).nonzero().flatten()
             if len(rows):
                 listed = ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
-                return f"Rows of tensor {place} that are not finite: {listed} ({len(rows)} of {len(column)})."
+                return f"Rows with NaN or infinite numbers in tensor {place}: {listed} ({len(rows)} of {len(column)})."
     return ""
 
 

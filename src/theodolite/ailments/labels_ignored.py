@@ -24,7 +24,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if whole else "note",
         where="targets",
-        says=f"{'All' if whole else f'{sum(empty)} of'} {len(empty)} batches have no label that counts: all are {IGNORED}.",
+        says=f"No label counts in {'any' if whole else sum(empty)} of {len(empty)} batches: all are {IGNORED}, "
+        "which the loss ignores.",
         remedy="check how the labels are made: in chat data the answers must keep theirs, in a masked model the masked tokens",
         evidence=(evidence("batches without a target", sum(empty)),),
     )

@@ -21,11 +21,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning",
         where="targets",
-        says=f"Labels are shifted too far: the target at each place is the input {found.shift} places further on, so the model "
-        f"learns to skip {found.shift - 1} symbol{'s' if found.shift > 2 else ''} when it writes.{twice}",
+        says=f"Labels are shifted too far: each target is the input {found.shift} positions ahead, so the model "
+        f"learns to skip {found.shift - 1} token{'s' if found.shift > 2 else ''}.{twice}",
         remedy="shift once: labels = tokens where the loss or the model shifts them, else targets = tokens[:, 1:]",
         suggested={"shift_labels": 1},
-        evidence=(evidence("places between input and target", found.shift),),
+        evidence=(evidence("positions between input and target", found.shift),),
     )
 
 

@@ -97,13 +97,13 @@ def _of_tokens(floors: TokenFloors) -> Finding:
     return Finding(
         severity="critical",
         where="targets",
-        says=f"Inputs say nothing about targets: given the token at a place, the loss of guessing its target goes from "
+        says=f"Inputs say nothing about targets: given the token at a position, the loss of guessing its target goes from "
         f"{floors.unigram:.3g} to {floors.bigram:.3g}, the loss of guessing the next input token from "
         f"{floors.own_unigram:.3g} to {floors.own_bigram:.3g}. The targets belong to other inputs.",
         remedy="look at ten pairs yourself; shuffle inputs and targets together, with one index",
         evidence=(
             evidence("loss when counting targets", floors.unigram),
-            evidence("the same, given the input at their place", floors.bigram),
+            evidence("the same, given the input at their position", floors.bigram),
         ),
     )
 
@@ -153,7 +153,7 @@ def _finding(relation: Relation, witness: str, *, nothing: bool) -> Finding:
         severity=severity,
         where="targets",
         says=f"{what}: a kernel machine's answers correlate with them by {relation.correlation:.2f} (permuted {of}: "
-        f"{relation.null:.2f} ± {relation.null_error:.2f}, p = {relation.p_value:.2g}; {relation.visible:.2f} would be seen with "
+        f"{relation.null:.2f} ± {relation.null_error:.2f}, p = {relation.p_value:.2g}; {relation.visible:.2f} would show in "
         f"{relation.samples} samples), and {witness}. What a network fits beyond that is memorized.",
         remedy="look at ten pairs yourself; check that inputs and targets were shuffled, sorted or joined with the same index",
         evidence=(

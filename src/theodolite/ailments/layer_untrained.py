@@ -101,7 +101,7 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
     yield Finding(
         severity="warning" if trained else "note",
         where=first.name,
-        says=f"{_names(still)} still {_have(still)} the initial weights: all {first.entries} entries of {first.name} lie "
+        says=f"{_names(still)} still {_have(still)} the initial values: all {first.entries} entries of {first.name} lie "
         f"within the bound of {first.start}'s initialization, reach it and are uniform below it, while {len(others)} other "
         "matrices have left every such bound.",
         remedy="check that it is trained (in the optimizer, reached by the loss) and that the checkpoint was loaded whole: "

@@ -66,8 +66,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elif task(subject).viewed:
         yield Finding(
             severity="critical" if not present_skill(subject) >= CRITICAL else "warning",
-            says=f"The loss mixes classes with places: outputs of shape {shape} are reshaped to put the classes second, which "
-            "leaves every number where it was in memory. Each answer is read from parts of several places.",
+            says=f"The loss mixes classes with positions: outputs of shape {shape} are reshaped to put the classes second, which "
+            "leaves every number where it was in memory. Each answer is read from parts of several positions.",
             remedy="output.transpose(1, 2), or output.flatten(0, 1) with target.flatten(), in place of the view or reshape",
             suggested={"transpose": True},
         )

@@ -9,6 +9,7 @@ three explains the jump, nothing is said.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, times
@@ -32,12 +33,13 @@ def while_training(run: Run) -> Iterator[Finding]:
         says = f"{jumped}: between two steps {layer or 'most layers'} changed by {float(factor):.0%} of its length."
         remedy = f"find what writes to {layer or 'the weights'} outside optimizer.step(): a reset, a scaling or a loaded state"
     elif cause == "step":
-        says = f"{jumped}: the step there was {times(float(factor))} times as long as usual, most of all in {layer}."
+        length = f"{times(float(factor))} times as long as usual" if math.isfinite(float(factor)) else "infinitely long"
+        says = f"{jumped}: the step there was {length}, most of all in {layer}."
         remedy = f"keep lr at {usual_lr}: it was {lr} in that step"
         if lr == usual_lr:
             remedy = f"torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) before each step; lr was {lr} as before"
     else:
-        says = f"{jumped}: its batch is odd." + (f" Its loss is {now} now." if sure else "")
+        says = f"{jumped}: the batch of that step is unusual." + (f" Its loss is {now} now." if sure else "")
         remedy = f"look at the samples and labels of the batch of step {step}"
         if held:
             before, plain, clipped, norm = held.split()

@@ -43,15 +43,19 @@ def judge(subject: Subject) -> Iterator[Finding]:
         if near > elsewhere + SURE * error:
             return
         said = (
-            f"training accuracy {training.accuracy:.1%}, held-out {held.accuracy:.1%}, majority class {elsewhere:.1%}"
+            f"training accuracy {training.accuracy:.0%}, held-out {held.accuracy:.0%} ({held.samples} samples), "
+            f"majority class {elsewhere:.0%}"
         )
     else:
         fitted = training.loss < FAR * constant_loss(subject)
         at_chance = held.loss > judged_constant(subject)
-        said = f"training loss {training.loss:.3g}, held-out {held.loss:.3g}, ignoring the input {constant_loss(subject):.3g}"
+        said = (
+            f"training loss {training.loss:.3g}, held-out {held.loss:.3g} ({held.samples} samples), "
+            f"ignoring the input {constant_loss(subject):.3g}"
+        )
     if not fitted or not at_chance:
         return
-    asked = "" if near != near else f" The {NEIGHBORS} nearest neighbors of each input get {near:.1%} right."
+    asked = "" if near != near else f" The {NEIGHBORS} nearest neighbors of each input get {near:.0%} right."
     yield Finding(
         severity="critical",
         says=f"The network has memorized its training data and learned nothing that carries over to other data: {said}.{asked}",

@@ -72,7 +72,7 @@ def _scatter(values: list[float]) -> float:
 
 def _finding(subject: Subject, training: Score, held: Score, best: RunMoment | None) -> Finding:
     known = training.accuracy == training.accuracy
-    told = "" if not known else f", accuracy {training.accuracy:.1%} against {held.accuracy:.1%}"
+    told = "" if not known else f", accuracy {training.accuracy:.0%} against {held.accuracy:.0%}"
     seen, remedy, suggested = "", "more data, augmentation, weight decay or dropout; a smaller network", {}
     if best is not None:
         assert subject.run is not None

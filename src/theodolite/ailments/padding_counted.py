@@ -47,18 +47,18 @@ def judge(subject: Subject) -> Iterator[Finding]:
             return
         padded = counts & (y == common)
     says = f"have the target {common}, which is padding"
-    remedy = f"ignore_index={common} in the loss, or targets of -100 at those places"
+    remedy = f"ignore_index={common} in the loss, or targets of -100 at those positions"
     alone = tokens or not bool((counts & ~padded & (y == common)).any())
     if not alone:  # such as the first of some tags: to ignore it would take that tag away
-        says = f"hold padding, with the target {common}, which other places have too"
+        says = f"hold padding, with the target {common}, which other positions have too"
         remedy = f"targets of -100 where the input is {int(x[padded].mode().values)}; the loss ignores those"
     yield Finding(
         severity="critical" if share > 0.5 else "warning",
         where="targets",
-        says=f"Padding counts: {share:.0%} of the places in the loss {says}. The network learns to predict padding.",
+        says=f"Padding counts in the loss: {share:.0%} of the positions {says}. The network learns to predict padding.",
         remedy=remedy,
         suggested={"ignore_index": common if alone else -100},
-        evidence=(evidence("share of counted places that are padding", share),),
+        evidence=(evidence("share of counted positions that are padding", share),),
     )
 
 

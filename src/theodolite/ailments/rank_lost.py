@@ -35,8 +35,8 @@ def _says(subject: Subject, signs: VitalSigns | None) -> tuple[str, str]:
     if len(merged) >= 2 and places[0][1] > APART:
         layer, least = min(merged, key=lambda pair: pair[1])
         return (
-            f"The features lose rank: before layer {layer.name} the places of a sample differ by {least:.1g} of the signal, in "
-            f"the first layer by {places[0][1]:.1g}.",
+            f"The features lose rank: before layer {layer.name} the positions of a sample differ by {least:.1g} of the signal, "
+            f"in the first layer by {places[0][1]:.1g}.",
             layer.name,
         )
     ranks = [layer.rank for layer in signs.layers[:-1]]

@@ -87,7 +87,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 
 def _says(subject: Subject) -> str:
-    return f"Samples of a batch are mixed: changing the others changes a sample's answer by {_moved(subject):.2g} of its size,"
+    return f"Samples of a batch are mixed: changing the others changes a sample's answer by {_moved(subject):.0%} of its size,"
 
 
 def _remedy(names: list[str]) -> str:

@@ -59,12 +59,12 @@ def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]
         yield Finding(
             severity="critical",
             where="targets",
-            says=f"The target is the input itself at {match.share:.0%} of the places that count: the model is asked to copy what "
-            f"it sees.{reached}",
+            says=f"The target is the input itself at {match.share:.0%} of the positions that count: the model is asked to copy "
+            f"what it sees.{reached}",
             remedy="shift the labels by one: inputs = tokens[:, :-1], targets = tokens[:, 1:]; in a masked model hide the "
             "input where the label counts",
             suggested={"shift_labels": 1},
-            evidence=(evidence("share of places where target and input are equal", match.share),),
+            evidence=(evidence("share of positions where target and input are equal", match.share),),
         )
         return
     leak = _looks_ahead(subject, match.shift, which)
@@ -73,12 +73,12 @@ def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]
     place, seen = leak
     yield Finding(
         severity="critical",
-        where=f"place {place}",
-        says=f"The model sees what it must predict: the target at each place is the input {match.shift} further on, and "
-        f"changing the input at place {seen} changes the answer at place {place}.{reached}",
+        where=f"position {place}",
+        says=f"The model sees what it must predict: each target is the input {match.shift} position{'s' * (match.shift != 1)} "
+        f"ahead, and changing the input at position {seen} changes the answer at position {place}.{reached}",
         remedy="a causal mask: F.scaled_dot_product_attention(q, k, v, is_causal=True), or nn.Transformer with is_causal=True",
         suggested={"causal_mask": True},
-        evidence=(evidence("places ahead that an answer sees", float(seen - place)),),
+        evidence=(evidence("positions ahead that an answer sees", float(seen - place)),),
     )
 
 
@@ -100,11 +100,11 @@ def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
     yield Finding(
         severity="warning",
         where="targets",
-        says=f"The input shows the target at {shown:.0%} of the places that count: only the others hold {mask}, the mask token. "
-        "Most of the loss rewards copying the input.",
-        remedy="count only the masked places: targets[inputs != mask] = -100, with F.cross_entropy(..., ignore_index=-100)",
+        says=f"The input shows the target at {shown:.0%} of the positions that count: only the others hold {mask}, the mask "
+        "token. Most of the loss rewards copying the input.",
+        remedy="count only the masked positions: targets[inputs != mask] = -100, with F.cross_entropy(..., ignore_index=-100)",
         suggested={"ignore_visible": True},
-        evidence=(evidence("share of places that show their target", shown),),
+        evidence=(evidence("share of positions that show their target", shown),),
     )
 
 
@@ -163,7 +163,7 @@ def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
             severity="critical",
             where=f"column {same[0]}",
             says=f"Column {same[0]} of the inputs{place} is the target itself, in all {len(truth):,} samples.",
-            remedy="end the inputs one place before the target"
+            remedy="end the inputs one position before the target"
             if place
             else f"leave column {same[0]} out of the inputs",
             suggested={"drop_column": same[0]},

@@ -77,7 +77,7 @@ def _constant(subject: Subject, change: Callable[[Batch], Batch]) -> float:
 
 
 def _found(outcome: Outcome, mean: float, std: float, *, both: bool) -> Finding:
-    remedy = f"y = (y - {mean:.4g}) / {std:.4g} for training, and output * {std:.4g} + {mean:.4g} in use"
+    remedy = f"y = (y - {mean:.4g}) / {std:.4g} for training, and output * {std:.4g} + {mean:.4g} at inference"
     what = "Inputs and targets are not scaled" if both else "Targets are not scaled"
     return finding_of(
         outcome,

@@ -53,7 +53,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             where="loss",
             says=f"The loss can hardly fall: it is {chance:.4g} (log {others}) when all outputs are equal, {least:.4g} for the "
             "best possible outputs. The temperature makes all similarities nearly equal.",
-            remedy="a temperature of 0.1 (0.05 to 0.5) in the loss; similarities between -1 and 1 divided by more cannot differ",
+            remedy="a temperature of 0.1 (0.05 to 0.5) in the loss: divided by more, similarities from -1 to 1 are all alike",
             suggested={"temperature": 0.1},
             evidence=told,
         )

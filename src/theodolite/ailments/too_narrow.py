@@ -120,9 +120,9 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
         lr = float(f"{largest_lr(subject) * outcome.trial.change.lr:.2g}")
         return finding_of(
             outcome,
-            f"The network is too narrow: only {numbers[name]} numbers pass through layer {name}, and the data have {need:.1f} "
-            "dimensions.",
-            f"{times} times as many units in every hidden layer: {numbers[name] * times} in {name}"
+            f"The network is too narrow: only {numbers[name]} number{' passes' if numbers[name] == 1 else 's pass'} through "
+            f"layer {name}, and the data have {need:.1f} dimensions.",
+            f"{times} times as many units in every hidden layer: {numbers[name] * times} in layer {name}"
             + ("" if outcome.trial.change.lr == 1.0 else f", with lr={lr:g}"),
             {"width": numbers[name] * times} | ({} if outcome.trial.change.lr == 1.0 else {"lr": lr}),
             where=name,

@@ -31,7 +31,7 @@ def remedy_for(activation: str | None) -> tuple[str, dict[str, Any]]:
     name = activation or "relu"
     if not has_critical(name):
         point = criticality("relu")
-        text = f'relu in place of {name}, which has no critical initialization; then th.initialize_(model, "relu")'
+        text = f'relu in place of {name}, which no initialization carries through many layers; then th.initialize_(model, "relu")'
         return text, {"activation": "relu", "initialize": "relu", "weight_variance": point.weight_variance}
     point = criticality(name)
     return f'th.initialize_(model, "{name}")', {

@@ -145,7 +145,7 @@ class Outcome:
         """The trial in words."""
         mine = self.trial.score()
         other = self.plain.score()
-        without = "the loss was not finite without" if other is None else f"{_told(other)} without"
+        without = "NaN or infinite without" if other is None else f"{_told(other)} without"
         ended = "" if mine is None else _told(mine)
         run = f"; the run itself is at {_told(self.reference)}" if self.after_run and self.reference is not None else ""
         assumed = self.subject.seen.get("assumed", "")
@@ -162,9 +162,23 @@ class Outcome:
 
 
 def _told(score: Score) -> str:
-    if score.accuracy == score.accuracy:
-        return f"loss {score.loss:.3g} (accuracy {score.accuracy:.0%})"
-    return f"loss {score.loss:.3g}"
+    loss = f"loss {_with_error(score.loss, score.stderr)}"
+    return loss if math.isnan(score.accuracy) else f"{loss} (accuracy {score.accuracy:.0%})"
+
+
+def _with_error(value: float, error: float) -> str:
+    """A value with no more digits than its error allows.
+
+    >>> _with_error(0.14321, 0.0213), _with_error(5340.2, 61.0), _with_error(3.59e8, 2.1e7), _with_error(0.25, math.nan)
+    ('0.14 ± 0.02', '5340 ± 60', '3.6e+08 ± 2e+07', '0.25')
+    """
+    if not 0 < error < math.inf:
+        return f"{value:.3g}"
+    digits = max(1, 1 + math.floor(math.log10(max(abs(value), error))) - math.floor(math.log10(error)))
+    if max(abs(value), error) >= 1e5 or error < 1e-4:
+        return f"{value:.{digits}g} ± {error:.1g}"
+    places = -math.floor(math.log10(error))
+    return f"{round(value, places):.{max(0, places)}f} ± {round(error, places):.{max(0, places)}f}"
 
 
 @dataclass

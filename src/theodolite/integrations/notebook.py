@@ -1,7 +1,8 @@
 """``%load_ext theodolite``, then ``%%theodolite`` at the top of a cell: what trains in it is watched, as `theodolite run` does.
 
 ``%%theodolite --every 100 --level cheap --out runs/first --no-diagnosis`` takes the options of that command, and
-``%theodolite train()`` watches one statement. The model may have been made in an earlier cell.
+``%theodolite train()`` watches one statement. The model may have been made in an earlier cell. The run is shown below the cell
+while it trains, with its diagnosis at the end, and its page is linked there.
 """
 
 import shlex
@@ -26,7 +27,12 @@ def load_ipython_extension(shell: Any) -> None:
         out = Path(options.out)
         code = line if cell is None else cell
         watched(
-            lambda: shell.run_cell(code), out=out, every=every, level=options.level, diagnose=not options.no_diagnosis
+            lambda: shell.run_cell(code),
+            out=out,
+            every=every,
+            level=options.level,
+            diagnose=not options.no_diagnosis,
+            on_watch=lambda watch: watch.show(),
         )
         if (out / "run.html").exists():
             from IPython.display import FileLink, display  # type: ignore[import-not-found, unused-ignore]

@@ -124,7 +124,7 @@ def resolution_words(verdict: Verdict) -> str:
         return "a zero or a sign: no factor changes it" if verdict.holds else "unknown: the law does not hold"
     if factor < NEAR_ONE:
         return f"fails if every prediction is off by more than {plain(100 * (factor - 1), digits=1)} %"
-    return f"fails if every prediction is off by more than {factor:.4g} times"
+    return f"fails if every prediction is off by a factor of more than {factor:.4g}"
 
 
 def outcome(verdict: Verdict) -> VerdictWord:

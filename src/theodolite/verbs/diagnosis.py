@@ -68,7 +68,7 @@ class Diagnosis(Presentable):
         bad = [finding for finding in self.findings if finding.severity != "note"]
         if bad:
             worst = bad[0]
-            also = f" It explains {_several(worst.leads_to)} too." if worst.leads_to else ""
+            also = f" This also explains {_several(worst.leads_to)}." if worst.leads_to else ""
             return f"{worst.severity.capitalize()}: {worst.says}{also}"
         if not self.checked:
             return "Nothing was checked: pass data and a loss."

@@ -45,7 +45,7 @@ def trained(plant: str):
 
 
 @pytest.mark.parametrize(
-    ("plant", "says"), [("batch", "batch is odd"), ("step", "step there was"), ("weights", "2.weight")]
+    ("plant", "says"), [("batch", "batch of that step is unusual"), ("step", "step there was"), ("weights", "2.weight")]
 )
 def test_a_planted_spike_is_named_by_its_cause(plant, says, caplog):
     with caplog.at_level(logging.WARNING, logger="theodolite"):

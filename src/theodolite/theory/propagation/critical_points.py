@@ -93,8 +93,8 @@ def _zero_fixed_point(sigma: Activation) -> Criticality | None:
     if not seen or seen[0] > 0:  # the smallest variance at which the map is seen to bend decides
         return None
     reason = (
-        f"{sigma.name} is 0 at 0 with a slope there and bends the variance map down, so at C_w = {1 / slope:.7g} the "
-        "variance decreases to 0 as a power of depth at most, not exponentially."
+        f"{sigma.name} is 0 at 0 with a slope there and damps larger signals, so at C_w = {1 / slope:.7g} the variance falls "
+        "as a power of depth at most, not exponentially."
     )
     return Criticality(1 / slope, 0.0, 0.0, 1.0, 1.0, "zero fixed point", reason)
 

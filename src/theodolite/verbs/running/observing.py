@@ -90,6 +90,7 @@ class Observer:
     out: Path
     every: int | Literal["auto"] = "auto"
     level: Level = "standard"
+    on_watch: Callable[[Watch], Any] | None = None  # called once it is there
     watch: Watch | None = None
     steps: int = 0
     optimizer: Any = None
@@ -529,6 +530,8 @@ class Observer:
         self._found(parts)
         if self.hand is None:
             self._announce(type(optimizer).__name__)
+        if self.on_watch is not None:
+            self.on_watch(self.watch)
 
     def _announce(self, stepper: str) -> None:
         assert self.watch is not None and self._probe is not None

@@ -25,6 +25,7 @@ from theodolite.verbs.running.children import Children
 from theodolite.verbs.running.ending import end
 from theodolite.verbs.running.observing import Observer, said
 from theodolite.verbs.watching.look_context import Level
+from theodolite.verbs.watching.watch import Watch
 
 
 def run_script(
@@ -86,10 +87,12 @@ def watched(
     budget: float = math.nan,
     quiet: bool = False,
     after: Callable[[], Any] | None = None,
+    on_watch: Callable[[Watch], Any] | None = None,
 ) -> None:
     """Run ``body()`` with all that trains in it watched, in this process and in those that it starts.
 
-    ``quiet``: that nothing was seen is not said, as of a process beside others.
+    ``quiet``: that nothing was seen is not said, as of a process beside others. ``on_watch`` is called with the watch once it is
+    known what is trained.
     """
     for inherited in _watching:
         inherited.remove()
@@ -98,7 +101,7 @@ def watched(
     handler.setFormatter(logging.Formatter("theodolite: %(message)s"))
     log.handlers, log.propagate = [handler], False
     settings = {"every": every, "level": level, "diagnose": diagnose}
-    observer, children = Observer(out.resolve(), every, level), Children(out.resolve(), settings, Watching)
+    observer, children = Observer(out.resolve(), every, level, on_watch), Children(out.resolve(), settings, Watching)
     _watching[:] = [observer]
     began = time.time()
     observer.install()

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.ailment import Finding, Severity
+from theodolite.core.checks import MissingPackageError
 from theodolite.core.state import untouched
 from theodolite.io.files import write_atomically
 from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
@@ -88,6 +89,7 @@ class Attachments:
             self.errors.listen(outer)
         self.writer: Any = None
         self.pages: tuple[Path, ...] = ()
+        self.shown: Any = None  # the output of a notebook that shows the run
         self._page_due = -math.inf
         if gathered is not None and self.last is not None:
             self.last.near = False  # it is told what was gathered
@@ -205,14 +207,41 @@ class Attachments:
                 LOG.warning("numbers are no longer written: %s", " ".join(str(error).split()))
                 self.writer = None
         began = time.perf_counter()
-        if self.pages and (watch.measures_all or began >= self._page_due):
-            from theodolite.verbs.watching.history import live_page_of
+        if (self.pages or self.shown) and (watch.measures_all or began >= self._page_due):
+            self.redraw(watch)
+            if self.pages:
+                from theodolite.verbs.watching.history import live_page_of
 
-            page = live_page_of(watch)
-            for place in self.pages:
-                write_atomically(place, page)
+                page = live_page_of(watch)
+                for place in self.pages:
+                    write_atomically(place, page)
             ended = time.perf_counter()
             self._page_due = ended + PAGES * (ended - began)
+
+    def show(self, watch: Watch) -> None:
+        """The run below the cell of a notebook that is running."""
+        try:
+            from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
+        except ImportError as error:
+            raise MissingPackageError("expected a notebook, got no IPython; page_at= writes a page instead") from error
+        from theodolite.verbs.watching.history import live_fragment_of
+
+        if not self.silent:
+            self.shown = display(HTML(live_fragment_of(watch)), display_id=True)
+
+    def redraw(self, watch: Watch) -> None:
+        """What a notebook shows of the run, as it is now."""
+        if self.shown is None:
+            return
+        from IPython.display import HTML
+
+        from theodolite.verbs.watching.history import live_fragment_of
+
+        try:
+            self.shown.update(HTML(live_fragment_of(watch)))
+        except Exception as error:  # a notebook that is closed does not end a training
+            LOG.warning("the run is no longer shown: %s", " ".join(str(error).split()))
+            self.shown = None
 
     def close(self) -> None:
         """Take away every hook."""

@@ -120,16 +120,27 @@ RELOAD = 20
 def live_page_of(watch: Watch) -> str:
     """The page of a run that goes on: what was told so far and the dashboard; nothing is tried, and it reloads itself."""
     from theodolite.report.html import watch_page
-    from theodolite.report.opening import Opening
-    from theodolite.verbs.diagnosis import SEEN, Diagnosis
 
-    told = Diagnosis(watch.subject.name, watch.findings, (SEEN,))
-    opening = Opening(told, dashboard=dashboard_of(watch.records, told).pictures(), alarm=alarm_of(watch.records))
-    phases = phases_of(watch.records)
+    phases, opening = phases_of(watch.records), _opening_so_far(watch)
     page = watch_page(
         watch.subject.name, (), skipped_of(watch.records), facts_of(watch), phases=phases, opening=opening
     )
     return page.replace("<head>", f'<head>\n<meta http-equiv="refresh" content="{RELOAD}">', 1)
+
+
+def live_fragment_of(watch: Watch) -> str:
+    """The same as an element for a notebook's cell."""
+    from theodolite.report.html import survey_fragment
+
+    title = f"{watch.subject.name}, step {watch.records[-1].step:,}" if watch.records else watch.subject.name
+    return survey_fragment(title, (), skipped_of(watch.records), facts_of(watch), opening=_opening_so_far(watch))
+
+
+def _opening_so_far(watch: Watch) -> Opening:
+    from theodolite.report.opening import Opening
+
+    told = watch.told
+    return Opening(told, dashboard=dashboard_of(watch.records, told).pictures(), alarm=alarm_of(watch.records))
 
 
 def _alarms(records: Sequence[Record]) -> list[str]:

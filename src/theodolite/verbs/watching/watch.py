@@ -68,7 +68,7 @@ class Watch(PresentableAnswers):
     starts again with the same folder continues it, compared with its first weights. For the same looks as without the
     interruption, call the watch after the optimizer's step and before its state is saved. ``writer`` is a TensorBoard
     writer, a wandb or aim run, mlflow, or any function of numbers and a step; ``page_at`` is another place for the
-    page, which is rewritten at every look and reloads itself.
+    page, which is rewritten at every look and reloads itself. In a notebook `show` puts the run below a cell.
 
     With ``optimizer`` its learning rate, momentum, decay, groups and state are read at each look, and `diagnosis` says what
     is wrong and what to change. ``validation`` is held-out data, whose loss and accuracy each look records; ``data`` is
@@ -352,10 +352,20 @@ class Watch(PresentableAnswers):
     @property
     def diagnosis(self) -> Diagnosis:
         """What is wrong with the run so far, worst first, each with what to type; remedies are tried on copies before."""
+        return self._known_diagnosis or self.diagnosed()
+
+    @property
+    def told(self) -> Diagnosis:
+        """The diagnosis where it was made of the run as it is now; else what the looks have told, for which nothing is tried."""
+        from theodolite.verbs.diagnosis import SEEN, Diagnosis
+
+        return self._known_diagnosis or Diagnosis(self.subject.name, self.findings, (SEEN,))
+
+    @property
+    def _known_diagnosis(self) -> Diagnosis | None:
+        """It is expensive: made once for each state of the run."""
         now = (len(self.records), self._seen)
-        if self._diagnosed is None or self._diagnosed[0] != now:  # it is dear: made once for each state of the run
-            return self.diagnosed()
-        return self._diagnosed[1]
+        return self._diagnosed[1] if self._diagnosed is not None and self._diagnosed[0] == now else None
 
     def diagnosed(
         self,
@@ -381,7 +391,12 @@ class Watch(PresentableAnswers):
             found = Diagnosis(self.subject.name, self.findings, (SEEN,))
         found = found if on_diagnosis is None else on_diagnosis(found)
         self._diagnosed = (len(self.records), self._seen), found
+        self._attached.redraw(self)
         return found
+
+    def show(self) -> None:
+        """In a notebook: show the run below this cell, its curves and findings, and update them while it trains."""
+        self._attached.show(self)
 
     @property
     def overhead(self) -> float:
