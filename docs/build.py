@@ -16,7 +16,7 @@ from pathlib import Path
 import neurons  # beside this file
 import rooms
 from generator import entries, front, gallery, handbook, reference, walks
-from generator.pages import LINKS, SEARCH, Page, faults, framed, search_page
+from generator.pages import LINKS, SCRIPT, SEARCH, Page, faults, framed, search_files
 
 from theodolite import catalogue
 from theodolite.io.files import write_atomically
@@ -64,7 +64,7 @@ def made(processes: Processes) -> tuple[Atlas, list[list[Page]], dict[str, str]]
     errata = processes.submit(entries.errata_page, ())
     checked = atlas(processes)
     say(started, "laws")
-    files = checked.files(Frame(links=LINKS, search=SEARCH), processes=processes)
+    files = checked.files(Frame(links=LINKS, search=SEARCH, script=SCRIPT), processes=processes)
     say(started, "atlas")
     examples = [future.result() for future in scripts]
     files |= {path: text for _, written in examples for path, text in written.items()}
@@ -94,7 +94,7 @@ def build() -> int:
     pages = [page for group in groups for page in group]
     for group in groups:
         files |= framed(group)
-    files[SEARCH] = search_page([*pages, *law_rows(), *handbook.question_rows(), *reference.name_rows()])
+    files |= search_files([*pages, *law_rows(), *handbook.question_rows(), *reference.name_rows()])
     for name, text in files.items():
         write_atomically(SITE / name, text)
     for name, picture in PICTURES.items():

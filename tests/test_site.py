@@ -77,6 +77,7 @@ def test_links_between_hand_written_pages_lead_somewhere():
     files = pages.framed(found)
     outside = {address for _, address in pages.LINKS} | {
         pages.SEARCH,
+        pages.SCRIPT,
         "design/rooms.svg",
         "neurons.svg",
         "adam_edge.svg",

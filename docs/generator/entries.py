@@ -255,7 +255,7 @@ def clinic_figures(name: str) -> str:
         if own == name
     ]
     right, raised = counted_findings().get(name, (0, 0))
-    told += [f"{right} of {raised} alarm{'s' if raised != 1 else ''} right"] if raised else []
+    told += [f"{right} of {raised} alarm{'s were' if raised != 1 else ' was'} right"] if raised else []
     return "; ".join(told)
 
 

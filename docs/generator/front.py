@@ -19,7 +19,7 @@ theodolite diagnose model.safetensors
 theodolite diagnose mypackage.zoo:model --data train.npz
 """
 STARTS = (
-    ("Twelve questions", "questions.html", "why does my loss not fall, is my learning rate too high, ..."),
+    ("Questions people ask first", "questions.html", "why does my loss not fall, is my learning rate too high, ..."),
     ("My network does not train", "guide/my-network-does-not-train.html", "theodolite diagnose, th.diagnose"),
     ("Before training", "guide/before-training.html", "initialization, learning rate, width: theodolite design"),
     ("While it trains", "guide/while-it-trains.html", "what goes wrong, and when: theodolite run, th.Watch"),

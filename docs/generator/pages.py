@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from pathlib import Path
 
 from theodolite.report.sites import Frame, document_page
 
@@ -24,41 +26,7 @@ LINKS = (
 )
 SEARCH = "search.html"
 LARGEST = 500_000  # bytes of a page
-_SCRIPT = """
-const same = {high: ['large'], big: ['large'], low: ['small'], slow: ['small'], nan: ['finite'], inf: ['finite'],
-  lr: ['learning rate'], lora: ['adapter'], checkpoint: ['weights'], batchnorm: ['statistics'], imbalance: ['unbalanced'],
-  imbalanced: ['unbalanced'],
-  plateau: ['stall'], stuck: ['stall'], falling: ['fall'], exploding: ['explode'], vanishing: ['vanish'],
-  overfitting: ['overfit'],
-  mask: ['leaks'], shuffle: ['noise'], init: ['initializ'], initialize: ['initializ']};
-const idle = new Set(
-  'a an and are be can do does for how i in is it its my of on or should the to too what which why with'.split(' '));
-const box = document.getElementById('q'), list = document.getElementById('found');
-const rows = [...list.querySelectorAll('li')].map(row => ({
-  row, name: row.querySelector('a').textContent.toLowerCase(), text: row.textContent.toLowerCase(),
-  first: {ailment: 2, question: 2, guide: 1}[row.dataset.kind] || 0}));
-function show(asked) {
-  const words = asked.toLowerCase().split(/[^a-z0-9.]+/).filter(word => word && !idle.has(word));
-  const scored = rows.map(one => {
-    const hits = words.map(word => [word, ...(same[word] || [])].some(form => one.text.includes(form)));
-    const named = words.filter(word => one.name.includes(word)).length;
-    return {one, hits: hits.filter(Boolean).length, score: 3 * named + one.first};
-  });
-  const most = Math.max(0, ...scored.map(found => found.hits));
-  scored.sort((a, b) => b.hits - a.hits || b.score - a.score);
-  let count = 0;
-  for (const found of scored) {
-    const hit = !words.length || (most > 0 && found.hits === most);
-    found.one.row.hidden = !hit; count += hit;
-    if (words.length) list.append(found.one.row);
-  }
-  document.getElementById('count').textContent = count + (count === 1 ? ' page' : ' pages');
-}
-box.value = new URLSearchParams(location.search).get('q') || '';
-box.addEventListener('input', () => show(box.value));
-box.focus();
-show(box.value);
-"""
+SCRIPT = "search.js"
 
 
 @dataclass(frozen=True)
@@ -84,25 +52,45 @@ def framed(pages: Sequence[Page]) -> dict[str, str]:
             before=(before.title, before.path) if before else None,
             after=(after.title, after.path) if after else None,
             search=SEARCH,
+            script=SCRIPT,
         )
         body = page.body.replace("<table>", '<table tabindex="0">')  # it may scroll: then a keyboard must reach it
         files[page.path] = document_page(page.title, body, frame)
     return files
 
 
-def search_page(pages: Iterable[Page]) -> str:
+def search_files(pages: Iterable[Page]) -> dict[str, str]:
     """Every page in one list; a script narrows it, and without one the browser's own search does."""
+    pages = sorted(pages, key=lambda page: (page.kind == "decision", page.title.lower()))
     rows = "".join(
         f'<li data-kind="{page.kind}"><a href="{page.path}">{html.escape(page.title)}</a> '
         f'<span class="th-soft">{page.kind}</span> '
         f"{html.escape(page.summary)}</li>"
-        for page in sorted(pages, key=lambda page: (page.kind == "decision", page.title.lower()))
+        for page in pages
     )
     body = (
         '<h1>Search</h1><p><label for="q">Words</label> <input id="q" type="search" class="th-field"> '
         f'<span id="count" class="th-soft" role="status"></span></p><ul id="found">{rows}</ul>'
     )
-    return document_page("Search", body, Frame(links=LINKS), script=_SCRIPT)
+    questions = (Path(__file__).parents[1] / "questions.md").read_text(encoding="utf-8")
+    listed = json.dumps(
+        [
+            [page.title, page.path, page.kind, page.summary, _more_words(page), int(f"`{page.title}`" in questions)]
+            for page in pages
+        ],
+        separators=(",", ":"),
+    )
+    code = (Path(__file__).parent / SCRIPT).read_text(encoding="utf-8")
+    return {
+        SEARCH: document_page("Search", body, Frame(links=LINKS, script=SCRIPT)),
+        SCRIPT: f"const pages = {listed};\n{code}",
+    }
+
+
+def _more_words(page: Page) -> str:
+    """What a page of the guide tells of beside its first sentence: its headings and what is bold there."""
+    found = re.findall(r"<(h[23]|strong)\b[^>]*>(.*?)</\1>", page.body) if page.kind == "guide" else []
+    return re.sub(r"<[^>]*>", "", " ".join(words for _, words in found))
 
 
 class _Addresses(HTMLParser):

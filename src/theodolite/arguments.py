@@ -176,7 +176,10 @@ def _survey_parser(commands: Any) -> None:
     survey.add_argument("--all", action="store_true", help="print every reading, not one row per quantity")
     costs = ("free", "forward", "backward", "hvp", "train")
     survey.add_argument(
-        "--budget", default="60s", metavar="TIME", help="how long it may take, such as 60s or 2m, or none for no limit (60s)"
+        "--budget",
+        default="60s",
+        metavar="TIME",
+        help="how long it may take, such as 60s or 2m, or none for no limit (60s)",
     )
     survey.add_argument("--cost", default="train", choices=costs, help="the most expensive kind of work allowed")
     _shared(survey, out="folder for report.html and readings.json (survey)", jobs=True)

@@ -343,16 +343,27 @@ def test_a_dead_run_is_red_at_first_sight(opened):
 
 def test_the_search_answers_while_one_types(browser, tmp_path):
     sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
-    from generator import handbook, pages
+    from generator import handbook, pages, reference
 
     entries = [pages.Page(f"{e.kind}s/{e.name}.html", e.name, "", e.summary, e.kind) for e in catalogue.entries()]
-    (tmp_path / "search.html").write_text(pages.search_page([*entries, *handbook.question_rows()]), encoding="utf-8")
+    others = [*handbook.question_rows(), *handbook.guide_pages(), *handbook.other_pages(), *reference.name_rows()]
+    files = pages.search_files([*entries, *others]) | pages.framed([pages.Page("ailments/any.html", "Any", "")])
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     page = browser.new_page()
-    page.goto((tmp_path / "search.html").as_uri())
-    for typed, wanted in SEARCHES.items():
-        page.fill("#q", typed)
-        first = [row.inner_text() for row in page.query_selector_all("#found li:not([hidden]) a")[:8]]
-        assert wanted in first, (typed, first)
+    for address, box, found in (
+        ("search.html", "#q", "#found li:not([hidden]) a"),
+        ("ailments/any.html", ".th-search input", ".th-search li a"),  # every page has a box
+    ):
+        page.goto((tmp_path / address).as_uri())
+        for typed, wanted in SEARCHES.items():
+            page.fill(box, typed)
+            first = [row.inner_text() for row in page.query_selector_all(found)[:8]]
+            assert wanted in first, (address, typed, first)
+    assert page.locator(found).first.evaluate("link => link.href").startswith(tmp_path.as_uri())
+    page.press(box, "Escape")
+    assert page.locator(found).count() == 0
 
 
 SEARCHES = {
@@ -364,4 +375,7 @@ SEARCHES = {
     "why does my loss not fall": "Why does my loss not fall?",
     "is my checkpoint healthy": "Is my checkpoint healthy?",
     "vanishing gradient": "gradient-vanishes",
+    "is my batch size too small": "batch-noise",
+    "which learning rate should i use": "Which learning rate should I take?",
+    "does it work in a notebook": "While it trains",
 }

@@ -42,7 +42,8 @@ def test_every_form_holds_every_reading(survey, tmp_path):
     assert survey.html(tmp_path / "report.html") == (tmp_path / "report.html").read_text()
     assert list(survey.frame()["quantity"]) == [row["quantity"] for row in rows]
     assert "built-in digits network" in survey._repr_html_()
-    assert all(name in str(survey) for name in catalogue.instrument_names())
+    assert all(name in survey.text() for name in catalogue.instrument_names())
+    assert "without reference" in str(survey) and "no reference" not in str(survey)
 
 
 class Attention(nn.Module):

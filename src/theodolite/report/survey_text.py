@@ -39,7 +39,7 @@ def survey_summary(answers: Sequence[Answer], skipped: Sequence[Skipped], *, dia
 
 @dataclass(frozen=True)
 class _Quantities:
-    """One row a quantity, under the name of its instrument; those without a reference are counted, and --all shows them."""
+    """One row a quantity, under the name of its instrument; those without a reference are counted; --all shows them."""
 
     answers: Sequence[Answer]
 
@@ -66,7 +66,10 @@ class _Quantities:
             yield table
         if folded:
             those = f", among them all of {', '.join(whole)}" if whole else ""
-            yield Text(f"\n{folded} readings have no expected value{those}: --all shows them.", style="dim")
+            yield Text(
+                f"\n{folded} readings have no expected value{those}: --all, or text() in Python, shows them.",
+                style="dim",
+            )
 
 
 def _skips(skipped: Sequence[Skipped]) -> list[RenderableType]:

@@ -50,6 +50,11 @@ class Survey(PresentableAnswers):
         facts = {"read from": self.subject, **self.facts} if name != self.subject else self.facts
         return Sheet(f"Survey of {name}", self.answers, self.skipped, facts)
 
+    def __str__(self) -> str:
+        from theodolite.report.text import as_text
+
+        return as_text(self.table(detailed=False), width=120)
+
     def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal, the diagnosis first: every reading, or one row a quantity."""
         from rich.console import Group

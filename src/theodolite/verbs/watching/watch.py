@@ -439,9 +439,16 @@ class Watch(PresentableAnswers):
         return opening_of(self)
 
     def __str__(self) -> str:
-        lines = [f"{f.severity.capitalize()}: {f.says} Fix: {f.remedy}" for f in self.findings]
+        from theodolite.report.survey_text import survey_summary
+        from theodolite.report.text import as_text
+
+        lines = [f"{f.severity.capitalize()}: {f.says} Fix: {f.remedy}" for f in self.told.findings]
+        if not lines and self._known_diagnosis is not None:
+            lines = [self.told.headline]
         lines = lines or [f"No alarm in {len(self.records)} looks; watch.diagnosis checks for more."]
-        return "\n".join([*lines, f"{self.phase.name.capitalize()}: {self.phase.reason}", "", self.text()])
+        sheet = self.sheet()
+        readings = as_text(survey_summary(sheet.answers, sheet.skipped), width=120)
+        return "\n".join([*lines, f"{self.phase.name.capitalize()}: {self.phase.reason}", "", readings])
 
     def __repr__(self) -> str:
         last = f", last at step {self.records[-1].step}" if self.records else ""
