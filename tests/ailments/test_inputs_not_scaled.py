@@ -41,7 +41,30 @@ def normalized_first(seed: int) -> dict[str, object]:
     return _case(seed, *_digits(255.0, 0.0), norm=True)
 
 
-SICK = (raw_pixels, columns_in_units)
+class LooksUp(nn.Module):
+    """A table whose first column is a code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.codes = nn.Embedding(20, 8)
+        self.rest = nn.Sequential(nn.Linear(11, 48), nn.ReLU(), nn.Linear(48, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rest(torch.cat([self.codes(x[:, 0].long()), x[:, 1:]], 1))
+
+
+def codes_beside_columns_in_units(seed: int) -> dict[str, object]:
+    generator = torch.Generator().manual_seed(5)
+    codes, numbers = torch.randint(0, 20, (768,), generator=generator), torch.randn(768, 3, generator=generator)
+    y = (torch.randn(20, generator=generator)[codes] + numbers[:, 0] > 0).long()
+    x = torch.cat([codes[:, None].float(), numbers * torch.tensor([1.0, 1e4, 300.0])], 1)
+    torch.manual_seed(seed)
+    model = LooksUp()
+    adam = torch.optim.Adam(model.parameters(), lr=2e-3)
+    return {"model": model, "data": (x, y), "loss": nn.functional.cross_entropy, "optimizer": adam}
+
+
+SICK = (raw_pixels, columns_in_units, codes_beside_columns_in_units)
 HEALTHY = (pixels_in_the_unit_interval, normalized_first)
 
 

@@ -64,12 +64,49 @@ def _places(loss):
     return build
 
 
+def _many_numbers(seed: int) -> dict[str, object]:
+    """Ten classes as a column of floats: outputs are drawn as large as the targets, and must find their way back."""
+    torch.manual_seed(seed)
+    y = torch.arange(600) % 10
+    x = torch.randn(10, 16)[y.roll(3) * 7 % 10] * 2 + torch.randn(600, 16)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    return {"model": model, "data": (x, y.float()[:, None]), "loss": F.mse_loss}
+
+
+def _signs(loss):
+    def build(seed: int) -> dict[str, object]:
+        given = _regression(seed)
+        return {**given, "data": [(x, y.sign()) for x, y in given["data"]], "loss": loss}
+
+    return build
+
+
+def _sequences(last: type[torch.nn.Module]):
+    def build(seed: int) -> dict[str, object]:
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 6), last(-1))
+        data = (torch.randn(64, 12, 4), torch.randint(1, 6, (64, 3)))
+
+        def ctc(o, y):
+            return F.ctc_loss(o.transpose(0, 1), y, torch.full((len(y),), 12), torch.full((len(y),), 3))
+
+        return {"model": model, "data": data, "loss": ctc, "optimizer": torch.optim.Adam(model.parameters())}
+
+    return build
+
+
+_minus_one = _signs(F.binary_cross_entropy_with_logits)
+_critic = _signs(lambda o, y: -(o * y).mean())
+_margin = _signs(lambda o, y: (1 - o * y).relu().mean())
 _viewed = _places(lambda o, y: F.cross_entropy(o.view(len(o), 7, 5), y))
 _transposed = _places(lambda o, y: F.cross_entropy(o.transpose(1, 2), y))
 _flat = _places(lambda o, y: F.cross_entropy(o.view(-1, 7), y.view(-1)))
 
-SICK = (_broadcast, _numbers, _single, _viewed)
-HEALTHY = (_plain, _regression, _counts, _transposed, _flat)
+_chances = _sequences(torch.nn.Softmax)
+_logarithms = _sequences(torch.nn.LogSoftmax)
+
+SICK = (_broadcast, _numbers, _many_numbers, _single, _viewed, _minus_one, _chances)
+HEALTHY = (_plain, _regression, _counts, _transposed, _flat, _critic, _margin, _logarithms)
 
 
 @pytest.mark.parametrize("build", SICK)

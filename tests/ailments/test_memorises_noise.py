@@ -21,3 +21,16 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("memorises-noise", build(seed))
+
+
+def test_a_negative_loss_above_that_of_a_constant_is_not_fitted():
+    """Densities: a network that is less sure than it could be has not memorized anything."""
+    torch.manual_seed(0)
+    x, y = torch.randn(256, 4), 1e-3 * torch.randn(256, 1)
+    model = torch.nn.Linear(4, 2)
+    torch.nn.init.constant_(model.bias, -9.0)
+
+    def density(o, y):
+        return 0.5 * (o[:, 1:] + (y - 1e-3 * o[:, :1]) ** 2 / o[:, 1:].exp()).mean()
+
+    assert not alarms("memorises-noise", {"model": model, "data": (x, y), "validation": (x, y), "loss": density})

@@ -52,8 +52,15 @@ def _sigmoid(seed: int) -> dict[str, object]:
     return {**given, "data": [(x, (y > 0).float()) for x, y in given["data"]], "loss": F.binary_cross_entropy}
 
 
+def _dead_sigmoid(seed: int) -> dict[str, object]:
+    """The right function, stuck at 0 and 1: the range is not at fault."""
+    given = _sigmoid(seed)
+    torch.nn.init.constant_(given["model"][2].bias, 500.0)
+    return given
+
+
 SICK = (_softmax, _relu, _tanh, _single, _far)
-HEALTHY = (_log_softmax, _within, _sigmoid, _positive)
+HEALTHY = (_log_softmax, _within, _sigmoid, _positive, _dead_sigmoid)
 
 
 @pytest.mark.parametrize("build", SICK)

@@ -141,3 +141,31 @@ def test_a_decoder_that_is_given_its_target_beside_another_input_leaks(fault):
 
     found = alarms("target-leaks", {"model": Decoder(), "data": (target.flip(1), said, target), "loss": loss})
     assert bool(found) == bool(fault)
+
+
+class Decoder(nn.Module):
+    """Reads a source of six tokens, then what it is told to have said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(12, 8)
+        self.reads, self.says = (nn.GRU(8, 16, batch_first=True) for _ in range(2))
+        self.out = nn.Linear(16, 12)
+
+    def forward(self, x):
+        state = self.reads(self.words(x[:, :6]))[1]
+        return self.out(self.says(self.words(x[:, 6:]), state)[0])
+
+
+@pytest.mark.parametrize("kind", ["leaks", "told one place later", "copies its source"])
+def test_a_decoder_that_is_given_its_target_with_the_source(kind):
+    torch.manual_seed(0)
+    source = torch.randint(2, 12, (128, 6))
+    target = source if kind == "copies its source" else source.flip(1)
+    said = target if kind == "leaks" else torch.cat([torch.ones_like(target[:, :1]), target[:, :-1]], 1)
+    given = {
+        "model": Decoder(),
+        "data": (torch.cat([source, said], 1), target),
+        "loss": lambda o, y: F.cross_entropy(o.flatten(0, 1), y.flatten()),
+    }
+    assert bool(alarms("target-leaks", given)) == (kind == "leaks")

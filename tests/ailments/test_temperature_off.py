@@ -82,3 +82,28 @@ def test_losses_that_ask_something_else_are_not_asked():
         (lambda o, y: F.cross_entropy(o / 1000, y), torch.arange(256) % 4, 4),
     ):
         assert not judged("temperature-off", {"model": nn.Linear(12, outputs), "data": (x, y), "loss": loss})
+
+
+class Pairs(nn.Module):
+    """Answers with the logits of all pairs of a batch: the temperature is inside."""
+
+    def __init__(self, temperature):
+        super().__init__()
+        self.temperature, self.net = temperature, nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 16))
+
+    def forward(self, x):
+        a, b = (F.normalize(self.net(x[:, view]), dim=-1) for view in (0, 1))
+        return a @ b.T / self.temperature
+
+
+@pytest.mark.parametrize(("temperature", "off"), [(50.0, True), (0.1, False)])
+def test_a_temperature_inside_the_model_is_tried(temperature, off):
+    torch.manual_seed(0)
+    model = Pairs(temperature)
+    known = {
+        "data": (pairs(0), torch.zeros(512)),
+        "loss": lambda o, _: F.cross_entropy(o, torch.arange(len(o))),
+        "optimizer": torch.optim.Adam(model.parameters(), 3e-3),
+    }
+    assert bool(alarms("temperature-off", {"model": model, **known})) == off
+    assert not alarms("samples-mixed", {"model": model, **known})

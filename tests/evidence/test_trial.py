@@ -1,6 +1,7 @@
 """A trial is the user's own training: step for step the same numbers, and nothing of theirs is touched."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ import theodolite as th
 from fixtures.judging import subject_of
 from fixtures.trained import batches_of, clouds, network, patient
 from theodolite.evidence.batches import training_and_held_out
-from theodolite.evidence.trial import AS_IT_IS, Change, Trial, gain_of, judged_parts, present_score
+from theodolite.evidence.trial import AS_IT_IS, Change, Trial, gain_of, judged_constant, judged_parts, present_score
 
 
 def fresh(lr=0.1, **more):
@@ -143,3 +144,25 @@ def test_one_batch_of_many_places_is_judged_by_its_places():
         model, data=(nodes[:1], labels[:1]), loss=loss, optimizer=optimizer, validation=(nodes[1:], labels[1:])
     )
     assert found.findings[0].name == "step-too-large"
+
+
+def test_an_overfit_run_is_not_one_that_knows_less_than_a_constant():
+    """Labels at random: the run fits its own data, and an arm that fits them less has recovered nothing."""
+    torch.manual_seed(0)
+    x, y = torch.randn(192, 16), torch.randint(0, 2, (192,))
+    other = torch.randn(192, 16), torch.randint(0, 2, (192,))
+    model = torch.nn.Sequential(torch.nn.Linear(16, 128), torch.nn.ReLU(), torch.nn.Linear(128, 2))
+    adam = torch.optim.Adam(model.parameters(), 1e-2)
+    for step in range(300):
+        adam.zero_grad()
+        rows = torch.arange(step * 32, step * 32 + 32) % 192
+        torch.nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
+        adam.step()
+    loss = torch.nn.functional.cross_entropy
+    subject = subject_of(
+        {"model": model, "data": (x, y), "validation": other, "loss": loss, "optimizer": adam, "steps": 300}
+    )
+    run = present_score(subject)
+    assert run.loss > 1.5 * judged_constant(subject)
+    less = replace(run, loss=1.05 * judged_constant(subject), losses=tuple(0.5 * v for v in run.losses))
+    assert not gain_of(subject, less, run).is_worth(0.1)

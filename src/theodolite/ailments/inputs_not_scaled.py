@@ -4,7 +4,8 @@ The first layer contributes $x\cdot x'/n_0$ to the tangent kernel. Its top eigen
 learning rate to $2/\lambda$, grows with the mean square of the inputs (offset included); its condition number grows with the
 squared ratio of column scales. A mean square from 0.05 to 10 with column ranges within a factor of 10 is accepted (pixels in
 [0, 1] have about 0.1 to 0.3). Otherwise the same training with standardized inputs, tried on a copy, decides. A network that
-normalizes its inputs gains nothing from it and is not reported; integer inputs are not checked.
+normalizes its inputs gains nothing from it and is not reported; integer inputs are not checked, nor columns of codes that it
+looks up.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,10 @@ import torch
 from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, times
+from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import samples
+from theodolite.evidence.batches import batches, first_rows, samples
+from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
@@ -26,6 +29,7 @@ LARGE, SMALL, SPREAD = 10.0, 0.05, 10.0
 """Mean squares of inputs, and ratios of column ranges, beyond which they are not scaled."""
 
 
+ROWS = 64
 DECADES = 1e3
 """How many times its median the largest of a column must be for a logarithm to be tried."""
 
@@ -38,11 +42,41 @@ def unscaled_inputs(subject: Subject) -> InputScales | None:
         x = None if sample is None else sample.numbers
         if x is None or len(x) < 2 or not bool(torch.isfinite(x).all()):
             return None
-        scales = input_scales(x)
-        return None if SMALL <= scales.mean_square <= LARGE and scales.spread <= SPREAD else scales
+        codes = _codes(subject, x)
+        scales = input_scales(x if codes is None else x[:, ~codes])
+        if SMALL <= scales.mean_square <= LARGE and scales.spread <= SPREAD:
+            return None
+        if codes is None:
+            return scales
+        center, width = torch.zeros_like(x[0]).float(), torch.ones_like(x[0]).float()
+        center[~codes], width[~codes] = scales.center.to(center), scales.width.to(width)
+        return replace(scales, center=center, width=width)
 
     found: InputScales | None = subject.once("unscaled inputs", measured)
     return found
+
+
+def _codes(subject: Subject, x: Tensor) -> Tensor | None:
+    """The columns of a table that the model reads as codes, as it does where it looks them up; None where there are none.
+
+    They are whole numbers, and no answer has a slope in them while it has one in others.
+    """
+    whole = (x == x.round()).all(0) & (x >= 0).all(0) if x.ndim == 2 else None
+    if subject.model is None or whole is None or not bool(whole.any()) or bool(whole.all()):
+        return None
+    batch = first_rows(batches(subject)[0], ROWS)
+    place = next((i for i, t in enumerate(batch.inputs) if isinstance(t, Tensor) and t.shape[1:] == x.shape[1:]), None)
+    if place is None or not batch.inputs[place].is_floating_point():
+        return None
+    free = batch.inputs[place].detach().clone().requires_grad_()
+    given = replace(batch, inputs=(*batch.inputs[:place], free, *batch.inputs[place + 1 :]))
+    with untouched(subject.model), torch.enable_grad(), quiet():
+        answers = sum(t.float().square().sum() for t in members_of(subject.answer(given)))
+        slope = torch.autograd.grad(answers, free, allow_unused=True)[0] if isinstance(answers, Tensor) else None
+    if slope is None:
+        return None
+    codes = whole & ~slope.any(0)
+    return codes if bool(codes.any()) and bool(slope.any()) else None
 
 
 def standardized_rows(scales: InputScales) -> Any:

@@ -2,12 +2,13 @@
 
 This is measured, not read off a name. Exact: (1) The loss does not depend on the answers (a cross-entropy of one output is
 always 0). (2) It depends on the targets but not on their order within a batch: (n, 1) answers and (n,) targets were broadcast,
-so every answer is compared with every target. (3) A loss of classes is linear in answers that are not log-probabilities: a
-negative log-likelihood without log-softmax. (4) Targets lie where the loss rewards ever larger outputs: a binary cross-entropy
-with a class of 2. (5) Classes are treated as numbers: the loss is lowest at the index of the class, although least squares on
-the inputs separates them far better as classes than as numbers. (6) A reshape, not a transpose, of the outputs puts the classes
-where the loss looks for them. By trial: (7) mutually exclusive classes have a loss other than cross-entropy, and the same
-training with cross-entropy on a copy is clearly more accurate on other samples.
+so every answer is compared with every target. (3) A loss of classes falls steadily as all answers grow alike, and they are not
+log-probabilities: a negative log-likelihood, or one of sequences (CTC), without log-softmax. (4) Targets lie where the loss
+rewards ever larger outputs: a binary cross-entropy with a class of 2 or -1. (5) Classes are treated as numbers: the loss is
+lowest at the index of the class, although least squares on the inputs separates them far better as classes than as numbers.
+(6) A reshape, not a transpose, of the outputs puts the classes where the loss looks for them. By trial: (7) mutually exclusive
+classes have a loss other than cross-entropy, and the same training with cross-entropy on a copy is clearly more accurate on
+other samples.
 """
 
 from collections.abc import Iterator
@@ -74,16 +75,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elif is_linear(subject, answers):
         yield Finding(
             severity="critical",
-            says="The loss is a linear function of the outputs: it rewards ever larger outputs, or gets probabilities "
-            "where it expects their logarithms.",
-            remedy="F.cross_entropy(output, target) on the plain outputs of the last layer; F.nll_loss only after log_softmax",
+            says="The loss falls without limit as all outputs grow alike: it expects logarithms of probabilities and gets "
+            "something else, such as the probabilities themselves.",
+            remedy="output.log_softmax(-1) for F.nll_loss and F.ctc_loss; or F.cross_entropy on the outputs of the last layer",
             suggested={"loss": "cross_entropy"},
         )
     elif is_past_its_range(subject):
         yield Finding(
             severity="critical",
-            says=f"Targets lie outside the range of the loss: they go up to {float(target.max()):g}, and the loss falls "
-            "without limit as outputs grow.",
+            says=f"Targets lie outside the range of the loss: they go from {float(target.min()):g} to {float(target.max()):g}, "
+            "and beyond 0 to 1 the loss falls without limit as outputs grow.",
             remedy="one output per class and F.cross_entropy(output, target.long()), or targets of 0 and 1",
             suggested={"loss": "cross_entropy"},
         )

@@ -47,7 +47,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
             f"majority class {elsewhere:.0%}"
         )
     else:
-        fitted = training.loss < FAR * constant_loss(subject)
+        constant = constant_loss(subject)
+        fitted = constant - training.loss > (1 - FAR) * abs(constant)  # also of a loss that may be negative
         at_chance = held.loss > judged_constant(subject)
         said = (
             f"training loss {training.loss:.3g}, held-out {held.loss:.3g} ({held.samples} samples), "

@@ -18,7 +18,7 @@ from theodolite.evidence.batches import batches, first_rows, joined, rows_of
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import steps_made
-from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.task import is_finite, task, told_from
 from theodolite.evidence.trial import Change, present_skill
 
 ROWS = 32
@@ -43,8 +43,8 @@ def _moved(subject: Subject) -> float:
         together = joined(batches(subject)[:ROWS]) or list(batches(subject)[:1])
         batch = first_rows(together[0], ROWS)
         whole = len(batch.inputs) + len(batch.keywords) == len(batch.tensors())
-        if model is None or not is_finite(subject) or len(batch) < 8 or not whole:
-            return 0.0
+        if model is None or not is_finite(subject) or len(batch) < 8 or not whole or told_from(subject):
+            return 0.0  # a model may answer with what each pair of a batch is to each other
         if any(len(t) != len(batch) for t in batch.tensors()):
             return 0.0  # a graph, or something that belongs to no sample
         half, every = len(batch) // 2, torch.arange(len(batch))
@@ -54,7 +54,7 @@ def _moved(subject: Subject) -> float:
                 answers = []
                 for rows in (every, *changed):
                     torch.manual_seed(0)  # of a model that draws, as a variational autoencoder does
-                    answers.append(members_of(subject.answer(rows_of(batch, rows))))
+                    answers.append([t.detach() for t in members_of(subject.answer(rows_of(batch, rows)))])
         except (RuntimeError, ValueError, TypeError, IndexError):
             return 0.0
         own, late, early = (found[task(subject).member] if found else torch.zeros(0) for found in answers)

@@ -1,9 +1,9 @@
 """Does the model see what it has to predict?
 
-Exact, in two ways. The inputs contain the target: place by place in a sequence, shifted or not, or as a column of a table, the
-target equals the input everywhere it counts. Or the answers look ahead: if the target at one place is the input at a later one
-(next-token prediction), changing later inputs must not change earlier answers. A model that sees its target learns to copy it,
-and its loss says nothing about how it will do in use.
+Exact, in two ways. The inputs contain the target: place by place in a sequence, shifted or not, as what a decoder is given, or
+as a column of a table, the target equals the input everywhere it counts. Or the answers look ahead: if the target at one place
+is the input at a later one (next-token prediction), changing later inputs must not change earlier answers. A model that sees its
+target learns to copy it, and its loss says nothing about how it will do in use.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,58 @@ def judge(subject: Subject) -> Iterator[Finding]:
         if found:
             return
     if not places:
+        yield from _part(subject, sample)
         yield from _column(subject, sample)
+
+
+def _part(subject: Subject, sample: Sample) -> Iterator[Finding]:
+    """A part of the input tokens that is the target, where each answer depends on its own target and on none after it.
+
+    So is what a decoder is given one place too early. The source of a copy is not: its answers depend on all of it.
+    """
+    y = sample.target
+    for which, x in enumerate(sample.inputs):
+        if y is None or y.ndim != 2 or x.ndim != 2 or x.is_floating_point() or y.is_floating_point():
+            continue
+        length, aside = y.shape[1], torch.zeros_like(y, dtype=torch.bool)
+        for value in task(subject).ignored:
+            aside |= y == value
+        for first in range(x.shape[1] - length + 1):
+            same = (x[:, first : first + length] == y) | aside
+            if length < 2 or int((~aside).sum()) < FEWEST or not bool(same.all()):
+                continue
+            middle = length // 2
+            if _moves(subject, which, first + middle, middle) and not _moves(
+                subject, which, first + middle, middle - 1
+            ):
+                yield Finding(
+                    severity="critical",
+                    where=f"column {first}",
+                    says=f"The model sees what it must predict: columns {first} to {first + length - 1} of the inputs are the "
+                    "target, and changing the target of a place there changes the answer at that place.",
+                    remedy="give the decoder the targets one place later: a start token, then target[:, :-1]",
+                    suggested={"shift_labels": 1},
+                    evidence=(evidence("columns of the inputs that are the target", length),),
+                )
+                return
+
+
+@torch.no_grad()
+def _moves(subject: Subject, which: int, seen: int, place: int) -> bool:
+    """Whether another token at one place of an input changes the answer at a place."""
+    assert subject.model is not None
+    batch = first_rows(batches(subject)[0], ROWS)
+    if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()) or len(batch.tensors()) <= which:
+        return False
+    x = batch.tensors()[which]
+    with untouched(subject.model):
+        before = members_of(subject.answer(batch))[task(subject).member]
+        if before.ndim < 3 or before.shape[1] <= place:
+            return False
+        changed = x.clone()
+        changed[:, seen] = x.roll(1, 0)[:, seen]
+        after = members_of(subject.answer(_with(batch, which, changed)))[task(subject).member]
+    return float((after - before)[:, place].abs().max()) > MOVED * float(before.abs().max())
 
 
 def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]:

@@ -4,28 +4,32 @@ Found by experiment on the loss alone. If every sample has the same output, a lo
 is $\log n$ at any temperature; so $e^{L}$ is a whole number that grows with the batch, and nothing else gives that. Then the
 outputs are moved freely, better than any network could: if that lowers the loss by less than a tenth, no network can learn from
 it (similarities between -1 and 1 over a temperature of 100 differ by 0.02 at most). And if random outputs already cost fifty
-times $\log n$, logits differ by hundreds: the softmax is 0 or 1, and all but one of the n get no gradient.
+times $\log n$, logits differ by hundreds: the softmax is 0 or 1, and all but one of the n get no gradient. A model may give the
+logits of all pairs itself, and have the temperature inside: if they differ by less than 1, wider ones are tried on a copy.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
-from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
+from theodolite.evidence.drawn_outputs import ROWS, drawn_outputs, members_of, quiet, rebuilt
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.task import told_from
+from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 
-ROWS, STEPS = 64, 200
+STEPS = 200
 CANNOT, SATURATED = 0.1, 50.0
 """The share of log n that free outputs must take off the loss, and how many times log n random ones may cost."""
-WHOLE = 2e-3
-"""How far from a whole number e to the loss of equal outputs may be, beside it."""
+NARROW, WIDE = 1.0, 10.0
+"""Logits that differ by no more make a softmax of nearly equal shares, and those of a temperature of 0.1 by so much."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -35,9 +39,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     with untouched(subject.model), torch.no_grad(), quiet():
         answer = subject.answer(batch)
         own = members_of(answer)
-        if not own or any(len(t) != len(batch) for t in own) or len(batch) < 8:
-            return
-        others = _others(subject.loss, answer, own, batch)
+    others = told_from(subject)
     if not others:
         return
     chance = math.log(others)
@@ -74,27 +76,6 @@ def _loss(loss: Any, answer: Any, members: Sequence[Tensor], batch: Batch) -> fl
         return float(loss(rebuilt(answer, list(members)), batch.target))
 
 
-def _others(loss: Any, answer: Any, own: Sequence[Tensor], batch: Batch) -> int:
-    """From how many a sample is told, in the whole batch; 0 where that is not what the loss asks."""
-    counts = []
-    for rows in (len(batch), len(batch) // 2):
-        equal = [torch.ones_like(t[:rows]) for t in own]  # of several views of a sample, too
-        target = batch.target[:rows] if isinstance(batch.target, Tensor) and batch.target.ndim else batch.target
-        try:
-            value = float(loss(rebuilt(answer, equal), target))
-        except Exception:  # a loss of whole batches only
-            return 0
-        if not 0 < value < math.log(4 * len(batch)):
-            return 0
-        counts.append(math.exp(value))
-    whole = [round(value) for value in counts]
-    if any(abs(a - b) > WHOLE * b for a, b in zip(counts, whole, strict=True)):
-        return 0
-    grown = whole[0] - whole[1]
-    rows = len(batch) - len(batch) // 2
-    return whole[0] if grown in (rows, 2 * rows) else 0
-
-
 def _least(loss: Any, answer: Any, start: Sequence[Tensor], batch: Batch) -> float:
     """The lowest loss on the way of a descent in the outputs themselves, by Adam: the size of a gradient plays no part."""
     free = [t.detach().float().clone().requires_grad_() for t in start]
@@ -113,6 +94,41 @@ def _least(loss: Any, answer: Any, start: Sequence[Tensor], batch: Batch) -> flo
     return best
 
 
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """Wider logits, where a model gives those of all pairs of a batch and they hardly differ."""
+    if subject.model is None or not told_from(subject):
+        return
+    with untouched(subject.model), torch.no_grad(), quiet():
+        own = members_of(subject.answer(first_rows(batches(subject)[0], ROWS)))
+    if len(own) != 1 or own[0].ndim != 2 or own[0].shape[0] != own[0].shape[1]:
+        return
+    apart = float((own[0].amax(1) - own[0].amin(1)).mean())
+    if not 0 < apart < NARROW:
+        return
+    factor = WIDE / apart
+
+    def found(outcome: Outcome) -> Finding:
+        return finding_of(
+            outcome,
+            f"Logits of a sample differ by {apart:.2g}: the temperature makes all similarities nearly equal.",
+            f"a temperature {factor:.2g} times lower; 0.1 (0.05 to 0.5) is usual for similarities between -1 and 1",
+            {"temperature": f"/ {factor:.2g}"},
+            where="loss",
+        )
+
+    yield Intervention(Change("wider logits", prepare=_times(factor)), found, rank=8, sign=True)
+
+
+def _times(factor: float) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        model.register_forward_hook(lambda module, args, output: factor * output)
+
+    return change
+
+
 ailment = Ailment(
-    question="Is the temperature of the loss too high or too low?", needs={"model", "data", "loss"}, judge=judge
+    question="Is the temperature of the loss too high or too low?",
+    needs={"model", "data", "loss"},
+    judge=judge,
+    interventions=interventions,
 )

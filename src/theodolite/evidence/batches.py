@@ -303,7 +303,13 @@ def samples_coupled(subject: Subject) -> bool:
         batch = first_rows(asked_batch(subject), ROWS)
         with untouched(subject.model), torch.no_grad(), quiet():
             answer = subject.answer(batch)
-        return isinstance(batch.target, Tensor) and is_coupled(subject.loss, answer, batch.target)
+            half = subject.answer(first_rows(batch, len(batch) // 2)) if len(batch) > 1 else answer
+        pairs = any(
+            t.ndim == 2 and t.shape[1] - part.shape[1] == len(t) - len(part) > 0  # a number for each pair of samples
+            for t, part in zip(members_of(answer), members_of(half), strict=False)
+            if part.ndim == 2
+        )
+        return pairs or (isinstance(batch.target, Tensor) and is_coupled(subject.loss, answer, batch.target))
 
     return bool(subject.once("coupled", measured))
 

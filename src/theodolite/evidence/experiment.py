@@ -130,10 +130,20 @@ class Outcome:
 
     @property
     def severity(self) -> Severity:
-        """Critical where the run is no better than ignoring the input, or has lost most of what it could have learned."""
+        """Critical where the run is no better than ignoring the input, or has lost most of what it could have learned.
+
+        A note where no run was made and a copy has learned most and learns on: the steps to come may make up for it.
+        """
         learned = -math.inf if self.reference is None else present_skill(self.subject, self.reference)
+        if not self.after_run and learned >= CRITICAL and self._learns_on:
+            return "note"
         nothing = self.reference is None or learned <= NOTHING
         return "critical" if nothing or (self.gain.lost >= CRITICAL and not learned >= CRITICAL) else "warning"
+
+    @property
+    def _learns_on(self) -> bool:
+        """Whether the training as it is has learned something in the second half of its steps."""
+        return gain_of(self.subject, self.plain.score(), self.plain.score_at_half).lost > NOTHING
 
     @property
     def misses_much(self) -> bool:

@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, batches, distinct_batches, first_rows, reads_targets, samples
-from theodolite.evidence.drawn_outputs import SAME, drawn_outputs, output_shapes, quiet
+from theodolite.evidence.drawn_outputs import SAME, drawn_outputs, output_shapes, quiet, size_of
 from theodolite.evidence.output_tail import FEW, least_loss
 from theodolite.io.batches import Batch
 
 MOST_CLASSES = 100
+FAR = 12.0
+"""An output whose logistic function is as good as 1."""
 OF_ONE = 4
 """Samples of one class from which on they are compared by themselves."""
 
@@ -69,13 +71,19 @@ def is_dealt_out(subject: Subject, answers: list[Tensor]) -> bool:
 
 
 def is_linear(subject: Subject, answers: list[Tensor]) -> bool:
-    """Whether the loss of classes is linear in answers that are no logarithms of probabilities, so that it has no least value."""
+    """Whether a loss of classes takes off as much again for each step that all answers grow by, so that it has no least value.
+
+    So does a loss of logarithms of probabilities, of a class each or of a whole sequence, where it is given something else.
+    """
     target = asked_batch(subject).target
     if target.is_floating_point() or answers[0].ndim != target.ndim + 1 or _is_logarithm(answers[0]):
         return False
-    one, other, _ = answers
-    ends, middle = _values(subject, [one, other], target), _values(subject, [(one + other) / 2], target)[0]
-    return math.isfinite(middle) and abs(middle - sum(ends) / 2) <= SAME * max(map(abs, (*ends, middle)))
+    for answer in answers:
+        first, second, third = _values(subject, [answer, answer + 1, answer + 2], target)
+        size = max(map(abs, (first, second, third)))
+        if not math.isfinite(size) or first - second <= SAME * size or abs(first - 2 * second + third) > SAME * size:
+            return False
+    return True
 
 
 def _is_logarithm(answers: Tensor) -> bool:
@@ -109,7 +117,7 @@ def likes_the_number(subject: Subject, like: Tensor) -> bool:
         return loss(answer, target)
 
     try:
-        least_loss(value, start)
+        least_loss(value, start, size=size_of(target))
     except (RuntimeError, ValueError, IndexError):
         return False
     numbers = target.reshape(len(batch), *[1] * (start.ndim - 1)).to(start)
@@ -118,25 +126,29 @@ def likes_the_number(subject: Subject, like: Tensor) -> bool:
 
 
 def is_past_its_range(subject: Subject) -> bool:
-    """Whether targets lie where the loss rewards outputs without end: binary cross-entropy with a target of 2, say."""
+    """Whether targets lie where the loss rewards outputs without end: binary cross-entropy with a target of 2 or of -1, say.
+
+    Within its range, from 0 to 1, it does not: a loss that falls without end there too is meant to.
+    """
     assert subject.loss is not None
     batch = first_rows(asked_batch(subject), FEW)
     target = batch.target
     answers = drawn_answers(subject)
     if not answers or not target.is_floating_point() or answers[0].numel() != asked_batch(subject).target.numel():
         return False
-    far = target > 1.0 + 1e-6
-    if not bool(far.any()):
+    low = len(torch.unique(target)) == 2  # labels: of numbers that may be negative the loss may be meant to be
+    beyond = (target > 1.0 + 1e-6).to(target) - ((target < -1e-6) & low).to(target)
+    if not bool(beyond.any()):
         return False
-    shape = output_shapes(answers[0])[-1]
-    like = answers[0][: len(batch)]
-    top = torch.where(far.reshape(like.shape), torch.full_like(like, 12.0), torch.zeros_like(like))
+    shape, like = output_shapes(answers[0])[-1], answers[0][: len(batch)]
+    inside = target.clamp(0.0, 1.0)
+    far, best = (FAR * z.reshape(like.shape).to(like) for z in (beyond, 2 * inside - 1))
     try:
-        zero, high = (_values(subject, [shape(z)], target)[0] for z in (torch.zeros_like(like), top))
+        zero, high = _values(subject, [shape(torch.zeros_like(like)), shape(far)], target)
+        least = _values(subject, [shape(best)], inside)[0]
     except (RuntimeError, ValueError, IndexError):
         return False
-    numbers = [float(((shape(z) - target.reshape(like.shape)).square()).mean()) for z in (torch.zeros_like(like), top)]
-    return high < -abs(zero) and numbers[1] > 0  # a negative loss where perfect answers have none
+    return high < -abs(zero) and least > -SAME * FAR  # a negative loss where perfect answers have none
 
 
 def as_classes_and_numbers(subject: Subject, labels: Tensor) -> tuple[float, float, float] | None:

@@ -17,6 +17,8 @@ from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
 FEW, STEPS = 128, 80
+CHANCES = (1e-6, 1 - 1e-6)
+"""What a loss of probabilities takes, less its ends, where it is infinite."""
 
 
 @dataclass(frozen=True)
@@ -134,15 +136,21 @@ def reach(tail: OutputTail) -> tuple[float, float]:
 
 def floors(tail: OutputTail) -> tuple[float, float]:
     """The least loss within reach of the tail, and the least loss of any output of its shape."""
-    size = size_of(tail.batch.target)
+    size, start, whole = size_of(tail.batch.target), tail.outputs, None
     try:
-        free = least_loss(tail.loss_of, tail.outputs, size=size)
+        free = least_loss(tail.loss_of, start, size=size)
     except (RuntimeError, ValueError):  # the loss takes nothing but probabilities
-        free = least_loss(tail.loss_of, tail.outputs.clamp(0.01, 0.99), within=(1e-6, 1 - 1e-6))
+        # both begin inside: at 0 or 1 the slope is so large that a descent does not forget it
+        start, whole = start.clamp(0.01, 0.99), CHANCES
+        free = least_loss(tail.loss_of, start, within=whole)
     if is_entrywise(
         tail
     ):  # then the range is all that matters, and a descent cannot get stuck where the function is flat
-        return least_loss(tail.loss_of, tail.outputs, within=reach(tail), size=size), free
+        low, high = reach(tail)
+        within = (
+            (low, high) if whole is None else (min(max(low, whole[0]), whole[1]), min(max(high, whole[0]), whole[1]))
+        )
+        return least_loss(tail.loss_of, start, within=within, size=size), free
     return least_loss(lambda z: tail.loss_of(tail.run(z)), tail.given, size=size), free
 
 

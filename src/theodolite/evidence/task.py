@@ -45,6 +45,9 @@ Kind = Literal["classes", "labels", "numbers", "unknown"]
 FITTED, NUMBERS, SEARCH = 2048, 1 << 22, 60
 """Samples that the best answer without an input is fitted on, the numbers of their answers at most, and steps of its search."""
 
+WHOLE = 2e-3
+"""How far from a whole number e to the loss of equal answers may be, beside it."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -389,6 +392,10 @@ def _constant_on(subject: Subject, parts: Sequence[Batch], *, own: bool = False)
 
     ``own``: the shares of these parts may be better than those of the training data, where other classes are common there.
     """
+    if told_from(subject):
+        losses = [_equal_answers(subject, part) for part in parts]
+        sizes = [len(part) for part in parts]
+        return sum(a * n for a, n in zip(losses, sizes, strict=True)) / max(1, sum(sizes)), losses
     answers = list(best_constants(subject))
     if own and answers and subject.model is not None:
         with untouched(subject.model), torch.no_grad(), quiet():
@@ -396,6 +403,42 @@ def _constant_on(subject: Subject, parts: Sequence[Batch], *, own: bool = False)
         answers += [answer for answer in [_shares(subject, like, parts)] if answer is not None]
     found = [_mean_of(subject, answer, parts) for answer in answers]
     return min((one for one in found if math.isfinite(one[0])), default=(math.nan, []))
+
+
+def told_from(subject: Subject) -> int:
+    """From how many a loss without targets tells each sample of a batch, by a softmax; 0 where that is not what it asks.
+
+    Where all answers are equal such a loss is the logarithm of that number, which grows with the batch; nothing else gives that.
+    """
+
+    def measured() -> int:
+        if subject.model is None or subject.loss is None or not batches(subject) or reads_targets(subject):
+            return 0
+        batch = first_rows(batches(subject)[0], ROWS)
+        values = [_equal_answers(subject, first_rows(batch, rows)) for rows in (len(batch), len(batch) // 2)]
+        if len(batch) < 8 or not all(0 < value < math.log(4 * len(batch)) for value in values):
+            return 0
+        counts = [math.exp(value) for value in values]
+        whole = [round(value) for value in counts]
+        grown, rows = whole[0] - whole[1], len(batch) - len(batch) // 2
+        near = all(abs(a - b) <= WHOLE * b for a, b in zip(counts, whole, strict=True))
+        return whole[0] if near and grown in (rows, 2 * rows) else 0
+
+    return int(subject.once("candidates of a sample", measured))
+
+
+def _equal_answers(subject: Subject, batch: Batch) -> float:
+    """The loss where every sample has the same answer; not a number where it refuses."""
+    assert subject.model is not None and subject.loss is not None
+    try:
+        with untouched(subject.model), torch.no_grad(), quiet():
+            answer = subject.answer(batch)
+            own = members_of(answer)
+            if not own or any(len(t) != len(batch) for t in own):
+                return math.nan
+            return float(subject.loss(rebuilt(answer, [torch.ones_like(t) for t in own]), batch.target))
+    except Exception:  # a loss of whole batches only
+        return math.nan
 
 
 def best_constants(subject: Subject) -> list[Callable[[int], Any]]:

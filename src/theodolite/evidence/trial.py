@@ -30,7 +30,16 @@ from theodolite.evidence.start import (
     schedule,
     steps_made,
 )
-from theodolite.evidence.task import Score, held_out_constant, is_language, majority, score_of, skill
+from theodolite.evidence.task import (
+    Score,
+    constant_loss,
+    held_out_constant,
+    is_language,
+    majority,
+    score_of,
+    scores,
+    skill,
+)
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.training_copies import copied_training
@@ -365,7 +374,8 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
         losses_alike and math.isfinite(constant) and is_language(subject)
     ):  # where many answers are likely the loss is what counts
         by_accuracy, uncertain = math.nan, 0.0
-    if losses_alike and steps_made(subject) >= LATE and worse.loss > (1 + BEHIND) * constant > 0:
+    late = losses_alike and steps_made(subject) >= LATE
+    if late and worse.loss > (1 + BEHIND) * constant > 0 and not _fits_its_data(subject):
         by_loss, by_accuracy, uncertain = min(1.0, (worse.loss - better.loss) / (worse.loss - constant)), math.nan, 0.0
     sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
     sure += [_ratio(apart, error)] if points == points else []
@@ -375,6 +385,12 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
             0.0,
         )
     return Gain(by_loss, by_accuracy, max(sure, default=0.0), uncertain)
+
+
+def _fits_its_data(subject: Subject) -> bool:
+    """Whether the run has learned its training data: then what it lacks elsewhere is not how often each answer occurs."""
+    own, constant = scores(subject)[0], constant_loss(subject)
+    return own is not None and own.loss < (1 - BEHIND) * constant
 
 
 def _is_below_constant(subject: Subject, score: Score) -> bool:
