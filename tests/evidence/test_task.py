@@ -1,6 +1,7 @@
 """What outputs and targets mean, found from the loss: against tasks whose meaning is known, and scores against brute force."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,8 @@ from torch import nn
 
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, samples, training_and_held_out
-from theodolite.evidence.task import constant_loss, majority, score_of, skill, task
+from theodolite.evidence.task import answers, constant_loss, majority, score_of, skill, task
+from theodolite.io.batches import Batch
 
 G = torch.Generator().manual_seed(0)
 
@@ -161,3 +163,18 @@ def test_a_variance_beside_a_mean_is_fitted_at_the_scale_of_the_targets():
     y = 1e3 * torch.randn(96, generator=G)
     one = subject(Both(), y, lambda o, t: F.gaussian_nll_loss(o[0], t, o[1]))
     assert constant_loss(one) == pytest.approx(0.5 + math.log(1e3), abs=0.3)
+
+
+@pytest.mark.parametrize("whole", [Reshaped(3), nn.Sequential(Reshaped(3), nn.Flatten(0))])
+def test_answers_of_several_parts_in_one_pass_are_those_of_each(whole):
+    """Also of a model that does not answer by rows: it is asked part by part."""
+    one = subject(whole, torch.randint(0, 3, (96,), generator=G), nn.CrossEntropyLoss())
+    cut = [
+        Batch((torch.randn(n, *batches(one)[0].inputs[0].shape[1:], generator=G),), {}, None) for n in (5, 5, 5, 5, 3)
+    ]
+    cut = [replace(batch, target=torch.zeros(len(batch.inputs[0]), dtype=torch.long)) for batch in cut]
+    with torch.no_grad():
+        alone, together = ([a for _, a in answers(one, cut, one.model, fold)] for fold in (1, 2))
+    assert len(alone) == len(together) == 5
+    for a, b in zip(alone, together, strict=True):
+        torch.testing.assert_close(a, b)

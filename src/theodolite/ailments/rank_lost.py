@@ -57,7 +57,8 @@ def _needed(subject: Subject, signs: VitalSigns) -> float:
     outputs = signs.output.shape[-1] if signs.output.ndim > 1 else 1
     meant = task(subject)
     found = [meant.classes_of(b.target) for b in batches(subject)[:32]] if meant.kind == "classes" else []
-    classes = len({int(c) for part in found if part is not None for c in torch.unique(part)})
+    known = [part.flatten() for part in found if part is not None]
+    classes = len(torch.unique(torch.cat(known))) if known else 0
     return min(float(classes - 1 if classes else outputs), signs.layers[0].input_rank)
 
 

@@ -120,7 +120,7 @@ def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
             batch = read.on(model)
             if not len(batch):
                 continue
-            least = _affordable(subject, cost, A_STEP / (3 * FEWER if _has_places(batch) else 3))
+            least = _affordable(subject, cost, A_STEP / (3 * FEWER if has_places(batch) else 3))
             least = max(LEAST_ROWS, least, int(WHOLE * cost.start / max(cost.sample, 1e-12)))
             kept.append(batch if data is subject.validation else first_rows(batch, least))  # no step is taken on those
             subject.seen["thinned"] = subject.seen.get("thinned") or len(kept[-1]) < len(batch)
@@ -132,11 +132,12 @@ def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
     return tuple(kept)
 
 
-def _has_places(batch: Batch) -> bool:
+def has_places(batch: Batch) -> bool:
     """Whether each sample is a sequence of tokens with a target at each place."""
-    target, given = batch.target, batch.tensors()
+    given = batch.tensors()
     tokens = bool(given) and not given[0].is_floating_point() and given[0].ndim == 2
-    return tokens and isinstance(target, Tensor) and target.shape == given[0].shape and target.shape[1] >= PLACES
+    others = [*given[1:], batch.target]  # a recorded loss has its targets among what it is given
+    return tokens and given[0].shape[1] >= PLACES and any(getattr(t, "shape", ()) == given[0].shape for t in others)
 
 
 def _affordable(subject: Subject, cost: Price, share: float) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from torch import nn
+
 from theodolite.core.ailment import Finding, Severity, evidence
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
@@ -54,12 +56,14 @@ WELL = 0.9
 SHORT, LONG = 300, 1000
 """Steps of the longest trial of a run that was not made yet, and of any."""
 
-FURTHER = 6.0
+FURTHER = {"cpu": 6.0, "cuda": 15.0}
 """Nominal seconds for which the last arms are taken on where a run is held back by something that they have not shown, or where
-one of them is ahead of a plain copy and has not had the steps to be ahead of the run."""
+one of them is ahead of a plain copy and has not had the steps to be ahead of the run. On a GPU a step costs its calls, whatever
+the batch: smaller ones would not be cheaper."""
 
-FIRST_KEPT = 6
-"""Arms that are taken beyond a quarter of the steps."""
+FIRST_KEPT, HEAVY = 6, 1 << 28
+"""Arms that are taken beyond a quarter of the steps, and bytes of parameters from which on they are half as many: a copy with its
+optimizer's state takes three times those."""
 
 FEWEST = 4
 """Steps of the longest trial below which none is made: then it has no quarter."""
@@ -265,7 +269,8 @@ def take_on(found: Experiment, *, held_back: bool) -> None:
     training, _ = training_and_held_out(subject)
     a_step = price(subject).step(max(map(len, training))) * evaluations(subject.optimizer) * passes(subject)
     # the training as it is, too, and both again in another order
-    longest = min(made, int(max(FURTHER, work_of(subject).budget) / (a_step * (len(names) + 3))))
+    further = FURTHER["cpu" if subject.model is None or _is_on_cpu(subject.model) else "cuda"]
+    longest = min(made, int(max(further, work_of(subject).budget) / (a_step * (len(names) + 3))))
     if not names or longest <= plain.steps:
         return
     subject.seen["trial steps"] = longest
@@ -276,6 +281,15 @@ def take_on(found: Experiment, *, held_back: bool) -> None:
     _decide(found, made)
     if found.cause is None:
         found.cause = before
+
+
+def _is_on_cpu(model: nn.Module) -> bool:
+    return all(p.device.type == "cpu" for p in model.parameters())
+
+
+def _first_kept(subject: Subject) -> int:
+    own = [] if subject.model is None else list(subject.model.parameters())
+    return FIRST_KEPT // 2 if sum(p.numel() * p.element_size() for p in own) >= HEAVY else FIRST_KEPT
 
 
 def _is_ahead(found: Experiment, one: Intervention) -> bool:
@@ -306,6 +320,7 @@ def longest_trial(subject: Subject, arms: int = 12) -> int:
 def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[Intervention]:
     """The interventions that were taken to the end."""
     alive: list[Intervention] = []
+    many = _first_kept(found.subject)
     for one in sorted(pool, key=lambda i: i.rank):
         if one.after and not _helped(found, one.after):
             continue
@@ -314,8 +329,8 @@ def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[I
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, IndexError):
             continue  # the change cannot be made to this network
         alive.append(one)
-        _let_go(found, _kept(found, alive, FIRST_KEPT, NOTHING))
-    for goal, kept, slack in ((longest // 2, FIRST_KEPT, NOTHING), (longest, 3, -NOTHING)):
+        _let_go(found, _kept(found, alive, many, NOTHING))
+    for goal, kept, slack in ((longest // 2, many, NOTHING), (longest, 3, -NOTHING)):
         alive = _kept(found, alive, kept, slack)
         _let_go(found, alive)
         found.trial(AS_IT_IS, goal)
@@ -430,10 +445,11 @@ def _decide(found: Experiment, made: int) -> None:
 def _holds_again(found: Experiment, outcome: Outcome, run: Score | None) -> bool:
     """Whether the arm is ahead in another order of the batches, too: where less than half is lost the decision hangs on it."""
     subject, trial = found.subject, outcome.trial
-    plain, other = (Trial(subject, change, seed=1) for change in (AS_IT_IS, trial.change))
-    longer = trial.change.from_here and outcome.plain.steps > steps_made(subject)
-    reference = run if longer else _better(run, plain.advance(outcome.plain.steps).score())
-    gain = gain_of(subject, other.advance(trial.steps).score(), reference, losses_alike=outcome.intervention.alike)
+    reference = run
+    if run is None or not trial.change.from_here:  # what goes on from the run is compared with it
+        reference = _better(run, Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps).score())
+    other = Trial(subject, trial.change, seed=1).advance(trial.steps)
+    gain = gain_of(subject, other.score(), reference, losses_alike=outcome.intervention.alike)
     return gain.is_worth(WORTH)
 
 

@@ -7,7 +7,7 @@ unknown and nothing is judged by its accuracy.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from theodolite.evidence.batches import (
     batches,
     distinct_batches,
     first_rows,
+    joined,
     price,
     reads_targets,
     samples_coupled,
@@ -174,9 +175,7 @@ def score_of(
     losses, shares, weights, samples = [], [], [], 0
     with untouched(one), torch.no_grad(), quiet():
         torch.manual_seed(1)
-        for batch in parts:
-            work_of(subject).spend(price(subject).forward(len(batch)))
-            answer = subject.answer(batch, one)
+        for batch, answer in answers(subject, parts, one, _fold(subject, parts, one)):
             value = float(subject.loss(answer, batch.target) if loss is None else loss(one, batch))
             right = meant.right(answer, batch.target)
             places = len(batch) if right is None else right.numel()
@@ -192,6 +191,29 @@ def score_of(
     mean = sum(a * w for a, w in zip(losses, weights, strict=True)) / total
     accuracy = sum(a * w for a, w in zip(shares, weights, strict=True)) / total
     return Score(mean, accuracy, samples, tuple(losses), tuple(shares), tuple(weights))
+
+
+def _fold(subject: Subject, parts: Sequence[Batch], model: nn.Module) -> int:
+    """Parts that are answered in one pass: on a GPU, where a pass costs its calls, as many as make a batch of training."""
+    alone = all(p.device.type == "cpu" for p in model.parameters()) or samples_coupled(subject)
+    return 1 if alone else max(1, len(batches(subject)[0]) // max(map(len, parts)))
+
+
+def answers(subject: Subject, parts: Sequence[Batch], model: nn.Module, fold: int) -> Iterator[tuple[Batch, Any]]:
+    """Each part with the model's answer to it, of one pass through so many parts where they fit together."""
+    for start in range(0, len(parts), fold):
+        few = parts[start : start + fold]
+        together = joined(few) if len(few) > 1 else []
+        answer = None
+        if together:
+            work_of(subject).spend(price(subject).forward(len(together[0])))
+            answer = subject.answer(together[0], model)
+        if together and isinstance(answer, Tensor) and len(answer) == len(together[0]):
+            yield from zip(few, torch.split(answer, [len(batch) for batch in few]), strict=True)
+            continue
+        for batch in few:
+            work_of(subject).spend(price(subject).forward(len(batch)))
+            yield batch, subject.answer(batch, model)
 
 
 def is_finite(subject: Subject) -> bool:

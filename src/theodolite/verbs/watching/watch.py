@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.checks import InputError
 from theodolite.core.reading_table import COLUMNS
-from theodolite.evidence.batches import price
+from theodolite.evidence.batches import FEWER, has_places, price
 from theodolite.measure import normalizes_batches
 from theodolite.measure.dynamics import bare_optimizer
 from theodolite.theory.dynamics import TrainingPhase, training_phase
@@ -249,6 +249,8 @@ class Watch(PresentableAnswers):
             self._looked = self.subject
             if not self._reader.account.is_endless:
                 few = max(FEWEST, self.seen_batch_size or SAMPLES)
+                if has_places(self.subject.data.first()):  # a few sequences are many answers
+                    few = int(few / FEWER)
                 self._looked, self._held_out = thinned_subject(self.subject, few), thinned_batches(self._held_out, few)
         return self._looked, self._held_out
 
