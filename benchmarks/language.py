@@ -3,7 +3,8 @@
     PYTHONPATH=src python -m benchmarks.language --out FILE [--size tiny|pieces|real] [--jobs N] [case ...]
 
 Twelve healthy trainings (three sizes, four step sizes from a third to three times the best, with warm-up and without), of
-which no finding above a note may be raised and whose printed numbers are held against a second computation: loss and accuracy
+which no finding above a note may be raised (a step size called wrong is trained with the advice as well) and whose printed
+numbers are held against a second computation: loss and accuracy
 over places in one numpy pass, and the floor of single bytes by counting. Twelve trainings with one fault each, of which the
 cause must be named first. Last a GPT of 98 million parameters on the device: seconds of the diagnosis and its peak of memory
 beside that of training, and the best of four step sizes of each shape, by training alone. `real` is for a GPU (three minutes on
@@ -369,7 +370,11 @@ def one(case: Case, size: Size) -> dict[str, Any]:
     )
     exact = exact and math.isclose(ours["floor"], known["floor"], rel_tol=0.02)  # of some of the batches
     right = bool(serious) and serious[0] in case.wanted if case.wanted else not serious
-    twin = math.nan
+    twin = advised = math.nan
+    advice = found.findings[0].suggested.get("lr") if serious and not case.wanted else None
+    if advice:  # is the alarm true? The same training with the step advised, and nothing of the library
+        other = replace(case, lr=case.lr * advice / max(group["initial_lr"] for group in watch.optimizer.param_groups))
+        advised = independent(other, trained(other, size, watched=False)[0], told["held"])["loss"]
     if case.twin:  # the same training without its fault: is it one?
         other = replace(case, **case.twin)
         twin = independent(other, trained(other, size, watched=False)[0], told["held"])["loss"]
@@ -377,6 +382,7 @@ def one(case: Case, size: Size) -> dict[str, Any]:
         "name": case.name,
         "right": right,
         "loss without the fault": twin,
+        "loss as advised": advised,
         "numbers right": exact,
         "found": serious,
         "wanted": case.wanted,
@@ -498,6 +504,7 @@ def main() -> None:
             "diagnosis s",
             "times",
             "loss without the fault",
+            "loss as advised",
             "lr",
             "loss",
         )

@@ -33,3 +33,4 @@ def test_what_is_spent_is_gone_and_the_clock_ends_it():
     with pytest.raises(OutOfTimeError):
         Work(2.0, limit=-1.0).spend(0.1)
     assert Price(1.0, 0.5).forward(4) == 3.0
+    assert Price(1.0, 0.5, overlaps=True).forward(4) == 2.0 and Price(1.0, 0.5, overlaps=True).forward(1) == 1.0

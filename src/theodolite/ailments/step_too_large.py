@@ -19,7 +19,7 @@ from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import MOST, Intervention, Outcome, finding_of, step_ladder
 from theodolite.evidence.start import largest_lr
-from theodolite.evidence.trial import Change, Trial, gain_of
+from theodolite.evidence.trial import NOTHING, Change, Trial, gain_of, present_skill
 
 FACTORS = (0.1, 0.01, 1e-3, 1e-4)
 NEARLY = 0.1
@@ -51,7 +51,9 @@ def _found(outcome: Outcome) -> Finding:
     outcome = replace(outcome, trial=trial)
     was = largest_lr(outcome.subject)
     lr = float(f"{was * trial.change.lr:.2g}")
-    says, remedy = f"The learning rate of {was:g} is too large: the loss does not come down.", f"lr={lr:g}"
+    learns = outcome.reference is not None and present_skill(outcome.subject, outcome.reference) > NOTHING
+    effect = "a smaller one gets further in as many steps" if learns else "the loss does not come down"
+    says, remedy = f"The learning rate of {was:g} is too large: {effect}.", f"lr={lr:g}"
     if not outcome.after_run and _held_by_clipping(outcome):
         found = finding_of(outcome, f"The learning rate of {was:g} is too large without clipping.", remedy, {"lr": lr})
         clip = f"torch.nn.utils.clip_grad_norm_(model.parameters(), {CLIP:g}) before each step, or {remedy}"

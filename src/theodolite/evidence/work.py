@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 
 from theodolite.core.subject import Subject
 
-CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 9e-6}, {"cpu": 2e10, "cuda": 4e13}, {"cpu": 4e-10, "cuda": 4e-12}
+CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 1.5e-5}, {"cpu": 2e10, "cuda": 4e13}, {"cpu": 4e-10, "cuda": 4e-12}
 """Seconds of one operation of any size, operations of floating point a second, and seconds for each number that comes out, of one
 core and of one GPU: a unit, not a measurement."""
 
@@ -65,14 +65,19 @@ def work_of(subject: Subject) -> Work:
 
 @dataclass(frozen=True)
 class Price:
-    """Nominal seconds of a forward pass: ``start`` whatever the batch, ``sample`` more for each sample."""
+    """Nominal seconds of a forward pass: ``start`` whatever the batch, ``sample`` more for each sample.
+
+    ``overlaps``: a GPU computes while the next operations are called, and the longer of the two is what a pass takes.
+    """
 
     start: float
     sample: float
+    overlaps: bool = False
 
     def forward(self, samples: int) -> float:
         """A forward pass of so many samples."""
-        return self.start + samples * self.sample
+        each = samples * self.sample
+        return max(self.start, each) if self.overlaps else self.start + each
 
     def step(self, samples: int) -> float:
         """A step of training on so many samples."""
@@ -90,8 +95,9 @@ def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Pri
             run()
     except Exception:  # a model that refuses to be counted is priced by its size
         size = sum(p.numel() for p in model.parameters())
-        return Price(call * 4 * len(list(model.modules())), 2.0 * size / pace)
-    return Price(call * counter.calls, (counter.flops / pace + NUMBER[device] * counter.numbers) / max(1, samples))
+        return Price(call * 4 * len(list(model.modules())), 2.0 * size / pace, device == "cuda")
+    each = (counter.flops / pace + NUMBER[device] * counter.numbers) / max(1, samples)
+    return Price(call * counter.calls, each, device == "cuda")
 
 
 class OperationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]

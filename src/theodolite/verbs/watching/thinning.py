@@ -29,8 +29,8 @@ SHARES: dict[Level, float] = {"cheap": 0.01, "standard": 0.05, "full": math.inf}
 PARTS: dict[Size, float] = {"loss": 0.5, "gradient": 0.2, "whole": 0.3}
 """What of that is for the loss, for the gradient, and for what the level adds."""
 
-LOOK, TENSOR = 3e-3, 4e-5
-"""Nominal seconds of a look beside its passes, and for each tensor of the model."""
+LOOK, TENSOR, WAITED = 3e-3, 4e-5, 5
+"""Nominal seconds of a look beside its passes, and for each tensor of the model; on a GPU, which is waited for, so many times."""
 
 SAMPLES, FEWEST = 64, 16
 """Samples that a look reads where the size of training's batches is not known, and the fewest."""
@@ -70,9 +70,9 @@ class LookPrices:
     @classmethod
     def of(cls, cost: Price, tensors: int, samples: int, held_out: int, *, normalized: bool = False) -> LookPrices:
         """Those of a model with so many tensors, where a look reads so many samples; with batch normalization in two modes."""
-        one = cost.forward(samples)
-        look = LOOK + TENSOR * tensors + one + normalized * one + (cost.forward(held_out) if held_out else 0.0)
-        return cls(look, 3 * one + TENSOR * tensors, A_PRODUCT * one, KERNEL * one)
+        one, read = cost.forward(samples), TENSOR * tensors * (WAITED if cost.overlaps else 1)
+        look = LOOK + read + one + normalized * one + (cost.forward(held_out) if held_out else 0.0)
+        return cls(look, 3 * one + read, A_PRODUCT * one, KERNEL * one)
 
     def whole(self, products: int) -> float:
         """What a level adds, where the search takes so many products."""
