@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import functools
 import importlib
@@ -135,17 +136,17 @@ def ailment_facts(name: str) -> Mapping[str, Any]:
 def stated(name: str) -> Law | Instrument:
     """The law or instrument of that name with the words of its file; nothing heavy is imported, so it cannot be run.
 
-    The file is executed without what it imports of torch and of ours, so its functions have their words and their arguments
-    only. Where the file needs such an import at once, it is imported whole.
+    The file is executed without what it imports of torch and of ours, and without constants made of those, so its functions have
+    their words and their arguments only. Where the law or instrument itself needs one of them, the file is imported whole.
     """
     found = entry(name)
     tree = ast.parse(found.path.read_text(encoding="utf-8"))
-    tree.body = [node for node in tree.body if not _heavy(node)]
     names: dict[str, Any] = {"__name__": __name__}  # dataclasses look their module up
     flags = annotations.compiler_flag  # the types of arguments are not looked up
-    try:
-        exec(compile(tree, str(found.path), "exec", flags, dont_inherit=True), names)
-    except NameError:
+    for node in (node for node in tree.body if not _heavy(node)):
+        with contextlib.suppress(NameError):
+            exec(compile(ast.Module([node], []), str(found.path), "exec", flags, dont_inherit=True), names)
+    if found.kind not in names:
         return law(name) if found.kind == "law" else instrument(name)
     known = {"name": found.name, "topic": found.topic} if found.kind == "law" else {"name": found.name}
     made: Law | Instrument = replace(names[found.kind], **known)

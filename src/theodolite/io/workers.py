@@ -85,13 +85,13 @@ class Processes:
     def __enter__(self) -> Processes:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.end()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.end(kill=kind is not None)  # one that is killed cannot put away what it holds
 
-    def end(self) -> None:
-        """End them, whatever they do."""
+    def end(self, *, kill: bool = True) -> None:
+        """End them, whatever they do; or let them end what they were given."""
         if self._pool is not None:
-            self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool.shutdown(wait=True, kill_workers=kill)
             self._pool = None
 
     def submit(self, function: Callable[..., Result], task: tuple[Any, ...]) -> Future[Result]:

@@ -151,7 +151,7 @@ def _law_rows(law: Law, references: Mapping[str, str]) -> list[tuple[str, str]]:
     assumptions = [f"• {text}\n  {_breaking_words(change)}" for text, change in law.assumes.items()]
     random = "generator" in inspect.signature(law.measure).parameters
     runs = (
-        f"{law.repeats} repeats per case, 8 times as many in full size"
+        f"{law.repeats} repeat{'s' * (law.repeats != 1)} per case, 8 times as many in full size"
         if random
         else "deterministic, run once per case"
     )
