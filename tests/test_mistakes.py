@@ -39,9 +39,12 @@ MISTAKES = {
     "an array of strings": ({"data": (np.array(WORDS), np.array([0, 1]))}, "expected arrays of numbers"),
     "inputs of another shape": (
         {"data": (X[:, :5], Y)},
-        r"inputs of shape \(64, 5\), got .*; pass inputs whose last axis gives 8 numbers to the layer that got 5",
+        r"expected 8 numbers for a linear layer from inputs of shape \(64, 5\), got 5; pass inputs that give it 8",
     ),
-    "whole-number inputs": ({"data": ((10 * X).long(), Y)}, r"; pass inputs.float\(\)"),
+    "whole-number inputs": (
+        {"data": ((10 * X).long(), Y)},
+        r"expected floating-point inputs, got int64; pass inputs.float\(\)",
+    ),
     "float labels": (
         {"data": (X, Y.float())},
         r"expected whole-number class labels, got float32; pass labels.long\(\)",
@@ -103,6 +106,13 @@ def test_labels_that_a_loss_ignores_are_no_mistake():
     th.Subject(network(), data=(X, far), loss=lambda output, target: cross_entropy(output, target, ignore_index=255))
     th.Subject(network(), data=(X, far), loss=nn.CrossEntropyLoss(ignore_index=255))
     th.Subject(network(1), data=(X, X[:, :1]), loss=mse_loss)
+
+
+def test_images_with_the_channels_last_are_refused_in_plain_words():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.LazyLinear(3))
+    model(torch.zeros(1, 3, 8, 8))
+    with pytest.raises(InputError, match=r"expected 3 channels from inputs of shape \(64, 8, 8, 3\), got 8; pass"):
+        th.diagnose(model, data=(torch.randn(64, 8, 8, 3), Y), loss=cross_entropy)
 
 
 def test_what_was_not_judged_is_not_healthy():

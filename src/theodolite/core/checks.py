@@ -197,10 +197,7 @@ def ran_on(output: Callable[[Batch], Any], batch: Batch) -> list[Tensor]:
     try:
         found = list(tensors_in(output(batch)))
     except Exception as error:
-        raise InputError(
-            f"expected a model that runs on the first batch, inputs of shape {batch.shapes()}, got "
-            f"{type(error).__name__}: {_one_line(error)}; {_shape_advice(error, batch)}"
-        ) from error
+        raise InputError(_refusal(error, batch)) from error
     if not found:
         raise InputError(
             "expected a model that returns a tensor, got none in its answer; wrap it so that it returns one"
@@ -208,14 +205,23 @@ def ran_on(output: Callable[[Batch], Any], batch: Batch) -> list[Tensor]:
     return found
 
 
-def _shape_advice(error: Exception, batch: Batch) -> str:
+def _refusal(error: Exception, batch: Batch) -> str:
+    """What is wrong with the inputs in our words, where torch's tell; else in torch's."""
+    said, shape = _one_line(error), f"inputs of shape {batch.shapes()}"
     whole = [tensor for tensor in batch.tensors() if not tensor.is_floating_point()]
-    if whole and "dtype" in str(error):
-        return "pass inputs.float()"
-    known = re.search(r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", str(error))
-    if known is not None:
-        return f"pass inputs whose last axis gives {known[3]} numbers to the layer that got {known[2]}"
-    return "check the shapes, or wrap the model so that it takes them"
+    if whole and "dtype" in said:
+        return f"expected floating-point inputs, got {str(whole[0].dtype).removeprefix('torch.')}; pass inputs.float()"
+    if linear := re.search(r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", said):
+        needed = linear[3]
+        return f"expected {needed} numbers for a linear layer from {shape}, got {linear[2]}; pass inputs that give it {needed}"
+    if channels := re.search(r"to have (\d+) channels, but got (\d+) channels", said):
+        return (
+            f"expected {channels[1]} channels from {shape}, got {channels[2]}; pass (samples, channels, height, width)"
+        )
+    return (
+        f"expected a model that runs on the first batch, {shape}, got {type(error).__name__}: {said}; check the shapes, or "
+        "wrap the model so that it takes them"
+    )
 
 
 def check_forward(output: Callable[[Batch], Any], batch: Batch) -> str:
@@ -263,7 +269,7 @@ def check_loss_function(loss: Any) -> None:
         raise InputTypeError(f"expected a function loss(output, target), got the string {loss!r}; {todo}")
     if isinstance(loss, type):
         raise InputTypeError(
-            f"expected a function loss(output, target), got the class {loss.__name__}; pass {loss.__name__}() with brackets"
+            f"expected a function loss(output, target), got the class {loss.__name__}; pass {loss.__name__}() with parentheses"
         )
     raise InputTypeError(
         f"expected a function loss(output, target), got {type(loss).__name__}; pass one such as "
@@ -298,7 +304,7 @@ def check_device(device: str) -> None:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise InputError(
-            f"expected a device of this machine, got {device!r}: {_one_line(error)}; leave out --device"
+            f"expected a device of this machine, got {device!r}: {_one_line(error)}; leave out the device"
         ) from error
 
 
