@@ -11,8 +11,10 @@ from torch.nn.functional import cross_entropy
 import theodolite as th
 from fixtures.judging import subject_of
 from fixtures.trained import batches_of, clouds, network, patient
+from theodolite.core.subject import Subject
 from theodolite.evidence.batches import training_and_held_out
 from theodolite.evidence.trial import AS_IT_IS, Change, Trial, gain_of, judged_constant, judged_parts, present_score
+from theodolite.io.batches import Batch
 
 
 def fresh(lr=0.1, **more):
@@ -166,3 +168,22 @@ def test_an_overfit_run_is_not_one_that_knows_less_than_a_constant():
     assert run.loss > 1.5 * judged_constant(subject)
     less = replace(run, loss=1.05 * judged_constant(subject), losses=tuple(0.5 * v for v in run.losses))
     assert not gain_of(subject, less, run).is_worth(0.1)
+
+
+def test_a_batch_in_pieces_has_the_gradient_of_the_whole():
+    torch.manual_seed(0)
+    x = torch.randn(96, 4)
+    y = x.sum(1, keepdim=True).sin()
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    subject = Subject(
+        model, data=(x, y), loss=nn.functional.mse_loss, optimizer=torch.optim.SGD(model.parameters(), 0.1)
+    )
+    batch, gradients = Batch((x[:50],), {}, y[:50]), []
+    for most in (1000, 16):
+        trial = Trial(subject, AS_IT_IS)
+        trial._most = most
+        value = trial._gradients([batch], None)
+        assert value == pytest.approx(float(nn.functional.mse_loss(trial.model(x[:50]), y[:50]).detach()), rel=1e-5)
+        gradients.append([p.grad.clone() for p in trial.model.parameters()])
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)

@@ -15,7 +15,16 @@ import torch
 
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batch_size, batches, is_thinned, joined, shuffled, training_and_held_out
+from theodolite.evidence.batches import (
+    FEWER,
+    batch_size,
+    batches,
+    has_places,
+    is_thinned,
+    joined,
+    shuffled,
+    training_and_held_out,
+)
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import task
@@ -23,7 +32,8 @@ from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 
 FOLD, LARGEST, LEAST = 8, 32, 2
-"""How many batches are joined; those of more samples than this are not called small; as many must be left."""
+"""How many batches are joined; those of more samples than this are not called small (of sequences with a target at each place,
+a quarter of it); as many must be left."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -35,7 +45,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         change = Change("shuffled", order=lambda whole: shuffled(whole, len(whole)))
         yield Intervention(change, _in_order, rank=8, sign=True)
     size = batch_size(subject)
-    if size is not None and size <= LARGEST and not is_thinned(subject) and len(joined(training, FOLD)) >= LEAST:
+    largest = LARGEST / FEWER if training and has_places(training[0]) else LARGEST
+    if size is not None and size <= largest and not is_thinned(subject) and len(joined(training, FOLD)) >= LEAST:
         change = Change(f"batches x {FOLD}", order=_joined, stretch=0.25)
         yield Intervention(change, lambda outcome: _too_small(outcome, size), rank=30, sign=True)
 

@@ -195,7 +195,7 @@ def training_and_held_out(subject: Subject) -> tuple[Sequence[Batch], Sequence[B
 
 
 def _split(whole: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
-    if not all(_is_rows(batch) for batch in whole):
+    if not all(is_rows(batch) for batch in whole):
         return (whole, whole) if len(whole) < 4 else ([b for i, b in enumerate(whole) if i % 4], whole[::4])
     keys = [_row_keys(batch) for batch in whole]
     total, distinct = sum(map(len, keys)), len({key for part in keys for key in part})
@@ -228,7 +228,7 @@ def judged_is_trained(subject: Subject) -> bool:
 
     def measured() -> bool:
         training, held = training_and_held_out(subject)
-        if not all(_is_rows(b) for b in (*training, *held)) or sum(map(len, held)) > FEW:
+        if not all(is_rows(b) for b in (*training, *held)) or sum(map(len, held)) > FEW:
             return False
         return {k for b in held for k in _row_keys(b)} <= {k for b in training for k in _row_keys(b)}
 
@@ -248,7 +248,7 @@ def distinct_batches(subject: Subject) -> Sequence[Batch]:
 
     def measured() -> Sequence[Batch]:
         whole, seen, found = batches(subject), set[bytes](), []
-        if not all(_is_rows(batch) for batch in whole):
+        if not all(is_rows(batch) for batch in whole):
             return whole
         for batch in whole:
             new = torch.tensor([not (key in seen or seen.add(key)) for key in _row_keys(batch)])  # type: ignore[func-returns-value]
@@ -328,7 +328,7 @@ def validation_parts(subject: Subject) -> Sequence[Batch]:
 
 def _held_parts(subject: Subject, held: Sequence[Batch]) -> Sequence[Batch]:
     """Held-out data in parts; in the size of training batches where the loss of a sample depends on the others of its batch."""
-    if held and samples_coupled(subject) and all(_is_rows(batch) for batch in held):
+    if held and samples_coupled(subject) and all(is_rows(batch) for batch in held):
         size = len(batches(subject)[0])
         return [rows_of(b, slice(a, a + size)) for b in held for a in range(0, max(1, len(b) - size + 1), size)]
     return parts(held, PARTS)
@@ -345,13 +345,13 @@ def parts(whole: Sequence[Batch], count: int) -> Sequence[Batch]:
 def _parts_of(batch: Batch, count: int) -> list[Batch]:
     n = len(batch)
     count = min(count, n // LEAST_PART if n >= PARTS * LEAST_PART else n)
-    if count < 2 or not _is_rows(batch):
+    if count < 2 or not is_rows(batch):
         return [batch]
     edges = [round(i * n / count) for i in range(count + 1)]
     return [rows_of(batch, slice(a, b)) for a, b in itertools.pairwise(edges)]
 
 
-def _is_rows(batch: Batch) -> bool:
+def is_rows(batch: Batch) -> bool:
     """Whether all of a batch is one row a sample."""
     tensors = [*batch.tensors(), batch.target]
     whole = len(batch.tensors()) == len(batch.inputs) + len(batch.keywords)
@@ -367,7 +367,7 @@ def rows_of(batch: Batch, part: Any) -> Batch:
 
 def first_rows(batch: Batch, rows: int) -> Batch:
     """The first samples of a batch, where all its tensors have one row a sample; else all of it."""
-    return batch if len(batch) <= rows or not _is_rows(batch) else rows_of(batch, slice(0, rows))
+    return batch if len(batch) <= rows or not is_rows(batch) else rows_of(batch, slice(0, rows))
 
 
 def joined(whole: Sequence[Batch], fold: int | None = None) -> list[Batch]:
@@ -377,7 +377,7 @@ def joined(whole: Sequence[Batch], fold: int | None = None) -> list[Batch]:
     for start in range(0, len(whole) - fold + 1, fold):
         few = whole[start : start + fold]
         first = few[0]
-        if not all(_is_rows(b) for b in few):
+        if not all(is_rows(b) for b in few):
             return []
         try:
             keywords = {name: torch.cat([b.keywords[name] for b in few]) for name in first.keywords}

@@ -7,6 +7,7 @@ makes the same steps on every machine; nothing of the user's is touched.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,14 @@ from torch import Tensor, nn
 from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import judged_is_trained, price, training_and_held_out
+from theodolite.evidence.batches import (
+    is_rows,
+    judged_is_trained,
+    price,
+    rows_of,
+    samples_coupled,
+    training_and_held_out,
+)
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import (
     base_lr,
@@ -122,6 +130,8 @@ class Trial:
             self._random = torch.get_rng_state()
         self._base = [float(group.get("lr", 0.0)) for group in self.optimizer.param_groups]
         training, _ = training_and_held_out(subject)
+        on_cpu = all(p.device.type == "cpu" for p in self.model.parameters())
+        self._most = sys.maxsize if on_cpu or samples_coupled(subject) else max(map(len, training), default=1)
         self._batches: Sequence[Batch] = training if change.order is None else change.order(training)
         if seed:
             order = torch.randperm(len(self._batches), generator=torch.Generator().manual_seed(seed)).tolist()
@@ -213,14 +223,23 @@ class Trial:
     def _gradients(self, batches: Sequence[Batch], loss: Loss | None) -> float:
         """The mean loss of the batches that a step is made of, its gradient added up; none where it is no number."""
         mean = 0.0
-        for batch in batches:
-            value = self.subject.loss_on(batch, self.model) if loss is None else loss(self.model, batch)
-            value = value / len(batches) if len(batches) > 1 else value
+        for piece, part in (one for batch in batches for one in self._pieces(batch)):
+            value = self.subject.loss_on(piece, self.model) if loss is None else loss(self.model, piece)
+            share = part / len(batches)
+            value = value * share if share < 1 else value
             mean += float(value.detach())
             if not math.isfinite(mean):
                 break
             torch.autograd.backward(value)
         return mean
+
+    def _pieces(self, batch: Batch) -> list[tuple[Batch, float]]:
+        """The batch in pieces with their shares: on a GPU, whose memory training fills, none is larger than training's own."""
+        most = self._most
+        if len(batch) <= most or not is_rows(batch):
+            return [(batch, 1.0)]
+        cut = [rows_of(batch, slice(start, start + most)) for start in range(0, len(batch), most)]
+        return [(piece, len(piece) / len(batch)) for piece in cut]
 
     def _again(self, batches: Sequence[Batch], loss: Loss | None) -> float:
         """The loss with its gradients, and nothing of those before."""
