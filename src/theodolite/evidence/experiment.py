@@ -270,7 +270,8 @@ def take_on(found: Experiment, *, held_back: bool) -> None:
     a_step = price(subject).step(max(map(len, training))) * evaluations(subject.optimizer) * passes(subject)
     # the training as it is, too, and both again in another order
     further = FURTHER["cpu" if subject.model is None or _is_on_cpu(subject.model) else "cuda"]
-    longest = min(made, int(max(further, work_of(subject).budget) / (a_step * (len(names) + 3))))
+    room = min(max(further, work_of(subject).budget), work_of(subject).allowed)
+    longest = min(made, int(room / (a_step * (len(names) + 3))))
     if not names or longest <= plain.steps:
         return
     subject.seen["trial steps"] = longest

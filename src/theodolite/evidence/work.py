@@ -34,10 +34,11 @@ STEP = 2e-4
 
 @dataclass
 class Work:
-    """A budget in nominal seconds, what was spent of it, and a limit of the clock."""
+    """A budget in nominal seconds, the most that was ``allowed``, what was spent, and a limit of the clock."""
 
     budget: float = math.inf
     limit: float = math.inf
+    allowed: float = math.inf
     spent: float = 0.0
     began: float = field(default_factory=time.monotonic)
 

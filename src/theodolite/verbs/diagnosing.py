@@ -132,7 +132,7 @@ def _prepared(subject: Subject, budget: float) -> Iterator[None]:
         size = min(256, len(subject.data.first()))
         work = max(work, steps_made(subject) * passes(subject) * price(subject).step(size))
     work = min(budget, work)
-    subject.seen["work"] = Work(work, max(LIMIT, TIMES * work) if math.isfinite(budget) else math.inf)
+    subject.seen["work"] = Work(work, max(LIMIT, TIMES * work) if math.isfinite(budget) else math.inf, budget)
     before = torch.get_num_threads()
     one = all(p.device.type == "cpu" for p in subject.model.parameters())
     try:

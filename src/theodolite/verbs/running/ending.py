@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from theodolite.verbs.diagnosis import Diagnosis
     from theodolite.verbs.watching.watch import Watch
 
-WELL, USUAL, SHARE = 2.0, 10.0, 0.05
-"""Nominal seconds of the diagnosis of a run that is plainly well, of another one, and the share of its own steps it may take."""
-FALLEN = 0.7
-"""A loss below that share of its start, with nothing found while it ran, is plainly well."""
+WELL = {0.3: 2.0, 0.7: 6.0}
+"""Nominal seconds of the diagnosis of a run with nothing found while it ran, by the share of its start that its loss is below:
+the first is plainly well, the second comes down."""
+USUAL, SHARE = 10.0, 0.05
+"""Nominal seconds of that of another run, and the share of its own steps that it may take."""
 LEARNED = 0.9
 """A loss below that share of its start has learned: that a larger step would learn faster is then a note."""
 OF_DATA = (
@@ -79,9 +80,10 @@ def allowed(watch: Watch) -> float:
     """Nominal seconds that the diagnosis of this run may take."""
     bad = any(finding.severity != "note" for finding in watch.findings)
     losses = [r.facts["step_loss"] for r in watch.records if "step_loss" in r.facts]
-    well = len(losses) > 1 and losses[0] > 0 and losses[-1] < FALLEN * losses[0] and not bad
-    if well:
-        return WELL
+    left = losses[-1] / losses[0] if len(losses) > 1 and losses[0] > 0 and not bad else math.inf
+    for share, seconds in WELL.items():
+        if left < share:
+            return seconds
     from theodolite.evidence.batches import price
 
     steps = watch.records[-1].step if watch.records else 0
