@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from fixtures.judging import alarms
+from fixtures.judging import alarms, subject_of
 from fixtures.trained import patient
+from theodolite import catalogue
 
 
 def _adam(lr: float, decay: float = 0.0) -> Any:
@@ -35,3 +36,19 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("regularised-too-hard", build(seed))
+
+
+def test_usual_dropout_does_not_drown_a_network_that_is_stuck_for_another_reason():
+    """Inputs a hundred times too small: nothing is learned, and passes differ more than inputs do."""
+    torch.manual_seed(0)
+    x, y = 1e-3 * torch.randn(256, 8), torch.arange(256) % 4
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 4))
+    sgd = torch.optim.SGD(model.parameters(), 1e-3)
+    for _ in range(5):
+        sgd.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        sgd.step()
+    subject = subject_of(
+        {"model": model, "data": (x, y), "loss": nn.functional.cross_entropy, "optimizer": sgd, "steps": 5}
+    )
+    assert not [*catalogue.ailment("regularised-too-hard").judge(subject)]

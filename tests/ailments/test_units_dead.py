@@ -36,3 +36,13 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("units-dead", build(seed))
+
+
+@pytest.mark.parametrize("since", ["before", "training"])
+def test_what_to_do_depends_on_when_they_died(since):
+    given = _shut_output(0)
+    origin = {name: value.clone() for name, value in given["model"].state_dict().items()}
+    if since == "training":
+        origin[list(origin)[-1]].zero_()
+    remedy = alarms("units-dead", {**given, "origin": origin})[0].remedy
+    assert ("a smaller lr" in remedy) == (since == "training") == ("initialize_" not in remedy)

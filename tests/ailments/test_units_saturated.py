@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from fixtures.fresh import fresh, stack
-from fixtures.judging import alarms
+from fixtures.judging import alarms, judged
 
 SICK = (fresh("tanh with large weights", lambda: stack(3, activation=nn.Tanh, weight_variance=200.0)),)
 HEALTHY = (fresh("tanh", lambda: stack(3, activation=nn.Tanh)), fresh("relu", lambda: stack(3)))
@@ -21,3 +21,14 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("units-saturated", build(seed))
+
+
+@pytest.mark.parametrize("since", ["before", "training"])
+def test_what_to_do_depends_on_when_they_were_saturated(since):
+    given = fresh("tanh", lambda: stack(3, activation=nn.Tanh, weight_variance=1e6))(0)
+    origin = {
+        name: value.clone() * (1e-3 if since == "training" else 1.0)
+        for name, value in given["model"].state_dict().items()
+    }
+    (found,) = judged("units-saturated", {**given, "origin": origin})[:1]
+    assert ("a smaller lr" in found.remedy) == (since == "training")

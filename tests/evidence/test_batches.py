@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from fixtures.judging import subject_of
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import (
     FEW,
@@ -12,6 +13,7 @@ from theodolite.evidence.batches import (
     batches,
     joined,
     parts,
+    price,
     sample_of,
     shuffled,
     training_and_held_out,
@@ -69,3 +71,23 @@ def test_parts_joined_and_shuffled_hold_the_same_samples():
     assert len(joined(whole, 2)) == len(whole) // 2
     assert len(sample_of(whole)) == 192
     assert len(whole_columns(columns(5))) == 2
+
+
+def test_batches_of_one_sample_are_priced_by_several():
+    """Episodes: the first may be the shortest, and two are twice the work of one."""
+
+    class Episodes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.policy = torch.nn.Linear(4, 2)
+
+        def forward(self, lengths):
+            return torch.stack(
+                [sum(self.policy(torch.ones(4)).sum() for _ in range(n)) for n in lengths.int().tolist()]
+            )
+
+    data = [(torch.full((1,), float(n)), torch.zeros(1)) for n in range(1, 41)]
+    one = subject_of({"model": Episodes(), "data": data, "loss": torch.nn.functional.mse_loss})
+    first = subject_of({"model": Episodes(), "data": data[:1], "loss": torch.nn.functional.mse_loss})
+    assert price(one).forward(1) > 10 * price(first).forward(1)
+    assert price(one).forward(2) == pytest.approx(2 * price(one).forward(1))

@@ -149,11 +149,11 @@ def _found(outcome: Outcome, scales: InputScales) -> Finding:
     if scales.spread > SPREAD:
         size += f", and the ranges of their columns differ by a factor of {times(scales.spread)}"
     scalar = scales.center.numel() == 1
-    how = (
-        f"x = (x - {float(scales.center):.4g}) / {float(scales.width):.4g}"
-        if scalar
-        else "x = (x - x_train.mean(0)) / x_train.std(0), by column or channel"
-    )
+    how = "x = (x - x_train.mean(0)) / x_train.std(0), by column or channel"
+    if scalar:
+        center, width = float(scales.center), float(scales.width)
+        less = "x" if abs(center) < 0.01 * width else f"(x {'-' if center > 0 else '+'} {abs(center):.4g})"
+        how = f"x = {less} / {width:.4g}"
     factor = outcome.trial.change.lr
     step = "" if factor == 1 else f"; with lr x {factor:g}"
     return finding_of(

@@ -3,8 +3,8 @@ r"""Does the loss jump, and is it a batch, a step or a change of the weights tha
 A jump is a loss far above those of the steps before it: three times as far above their median as any of them was, and at least
 three tenths of the way back to where training started (or three tenths of the loss itself, if little was learned). The cause is
 what happened at that step and at none before: weights that changed between two steps; an update eight times as long as usual in
-the five steps before; otherwise the batch, if most of its samples still have a higher loss than other batches do. If none of the
-three explains the jump, nothing is said.
+the five steps before; otherwise the batch, if most of its samples still have a higher loss than other batches do (a note if a
+step on it costs other samples nothing). If none of the three explains the jump, nothing is said.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def while_training(run: Run) -> Iterator[Finding]:
     if not words:
         return
     cause, step, layer, usual, peak, factor, lr, usual_lr, sure, now, held = words
+    harmless = False
     jumped = f"The loss jumped from {usual} to {peak} at step {step}"
     if cause == "weights":
         says = f"{jumped}: between two steps {layer or 'most layers'} changed by {float(factor):.0%} of its length."
@@ -43,12 +44,15 @@ def while_training(run: Run) -> Iterator[Finding]:
         remedy = f"look at the samples and labels of the batch of step {step}"
         if held:
             before, plain, clipped, norm = held.split()
+            harmless = float(plain) <= float(before)  # a step on it costs the other samples nothing
             says += (
                 f" On a copy one step on it takes the loss of the probe from {before} to {plain}, with gradients clipped at "
                 f"{norm} to {clipped}."
             )
     edge = _edge(run, int(step))
-    yield Finding(severity="warning" if sure else "note", where=f"step {step}", says=says + edge, remedy=remedy)
+    yield Finding(
+        severity="warning" if sure and not harmless else "note", where=f"step {step}", says=says + edge, remedy=remedy
+    )
 
 
 def _edge(run: Run, step: int) -> str:

@@ -3,7 +3,7 @@
 The training is tried without it, from the same start, and both are judged on held-out data with dropout off, so whatever
 regularization gains there counts in its favor. It is reported only if training without it recovers what the run has lost. The
 weaker setting that is suggested has been tried too. If nothing was learned, and two passes of one input through dropout differ
-more than two inputs do, dropout drowns the signal: that is a fact and needs no trial.
+more than two inputs do, dropout of more than one half drowns the signal: that is a fact and needs no trial.
 """
 
 import math
@@ -32,6 +32,9 @@ LITTLE, DROWNED, ROWS, PASSES = 0.1, 4.0, 32, 16
 """Skill below which little was learned; how much more variance from pass to pass than from input to input drowns the signal (a
 mean over four samples of a batch then still has as much noise as signal); samples and passes that this is read from."""
 
+USUAL = 0.5
+"""Dropout up to which only a signal that is weak for another reason is drowned: then a trial decides."""
+
 FORGETS = 5.0
 """Weights decay by a factor of e in 1 / (lr * decay) steps: a run of so many of those times is made of its last steps alone."""
 
@@ -41,7 +44,7 @@ Prepare = Callable[[nn.Module, torch.optim.Optimizer], None]
 def judge(subject: Subject) -> Iterator[Finding]:
     assert subject.model is not None
     drop = max((m.p for m in _dropouts(subject.model)), default=0.0)
-    if drop <= max(DROPOUTS) or not was_trained(subject) or not is_finite(subject):
+    if drop <= USUAL or not was_trained(subject) or not is_finite(subject):
         return
     if present_skill(subject) > LITTLE or len(batches(subject)[0]) < 2:  # one sample differs from no other
         return

@@ -16,6 +16,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
+from theodolite.evidence.start import origin_tensors
 from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
 
@@ -43,11 +44,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
     learned = present_skill(subject)
     shut = (worst.dead or 0.0) >= ALL and not worst.gradient_norm and not learned > 0.1
     text, suggested = remedy_for(activation_in(signs))
+    remedy = f"{text}; if they died during training, a smaller lr"
+    if origin_tensors(subject) is not None:
+        remedy = text
+        if worst.name not in [layer.name for layer in _dead(signals_at_start(subject))]:
+            remedy, suggested = "a smaller lr: they were alive before training", {}
     yield Finding(
         severity="critical" if shut else "note",
         where=worst.name,
         says=_says(layers) + (" No gradient passes through them, and nothing was learned." if shut else ""),
-        remedy=f"{text}; if they died during training, a smaller lr",
+        remedy=remedy,
         suggested=suggested,
         evidence=tuple(evidence("share of dead units", layer.dead or 0.0, where=layer.name) for layer in layers),
     )

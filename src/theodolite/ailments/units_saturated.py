@@ -47,13 +47,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     where, share = next(iter(shut.items()))
     text, suggested = remedy_for(activation_in(signs))
+    remedy = f"inputs of mean 0 and variance 1 (logarithms if they span many orders of magnitude), and {text}"
+    if origin_tensors(subject) is not None and where not in _flat(signals_at_start(subject)):
+        remedy, suggested = "a smaller lr: they were not saturated before training", {}
     size = signs.layers[0].input_square
     yield Finding(
         severity="critical",
         where=where,
         says=f"Units are saturated: after layer {where} the activation is flat for {share:.0%} of units and samples, so that no "
         f"gradient passes and nothing is learned (the mean square of the inputs is {size:.3g}).",
-        remedy=f"inputs of mean 0 and variance 1 (logarithms if they span many orders of magnitude), and {text}",
+        remedy=remedy,
         suggested=suggested,
         evidence=tuple(evidence("share of saturated units and samples", v, where=name) for name, v in shut.items()),
     )

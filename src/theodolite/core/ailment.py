@@ -103,8 +103,11 @@ def silent_error(
 
     def found(words: tuple[str, ...]) -> Iterable[Finding]:
         if words:
-            said = says.format(*words, all=few_of(words))
-            yield Finding(severity=severity, where=words[0], says=said, remedy=remedy, suggested=suggested or {})
+            said, where = (
+                says.format(*words, all=few_of(words)),
+                words[0] if "{all}" in says else "",
+            )  # else they are counts
+            yield Finding(severity=severity, where=where, says=said, remedy=remedy, suggested=suggested or {})
 
     def while_training(run: Run) -> Iterable[Finding]:
         return found(run.silent.get(fact, ()))

@@ -26,6 +26,9 @@ MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 ASKED, FEW_ROWS = 1 << 22, 4
 """Numbers of the answers that a loss is asked about, drawn in the place of the model's own, and samples in any case."""
 
+PRICED = 8
+"""Batches whose price is counted where each is a sample by itself."""
+
 BATCH = 64
 """Samples of a batch where the data are columns and nobody said how training cuts them."""
 
@@ -77,15 +80,23 @@ def validation_batches(subject: Subject) -> tuple[Batch, ...]:
 
 
 def price(subject: Subject) -> Price:
-    """What a pass through the model costs, counted once on the first batch."""
+    """What a pass through the model costs, counted once on the first batch; on some where each is one sample by itself."""
 
     def counted() -> Price:
         model = subject.model
         if model is None or not subject.has("data"):
             return Price(0.0, 0.0)
         batch = first_rows(subject.data.first().on(model), BATCH)
+        if len(batch) > 1 or not isinstance(subject.data.source, list):
+            with untouched(model):
+                return counted_price(model, lambda: subject.answer(batch), len(batch))
+        whole = list(
+            subject.data
+        )  # steps of a script, graphs: one may be many times another, and two are twice the work
+        some = [one.on(model) for one in whole[:: math.ceil(len(whole) / PRICED)]]
         with untouched(model):
-            return counted_price(model, lambda: subject.answer(batch), len(batch))
+            each = [counted_price(model, lambda one=one: subject.answer(one), 1).forward(1) for one in some]  # type: ignore[misc]
+        return Price(0.0, sum(each) / len(each))
 
     found: Price = subject.once("price", counted)
     return found

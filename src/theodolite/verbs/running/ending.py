@@ -68,7 +68,7 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
     watch.json(out / "run.json")
     said(f"{found.headline} ({out / 'run.html'})")
     for finding in found.findings[:SHOWN]:
-        said(f"fix for {finding.name}: {finding.remedy}")
+        said(f"{'note' if finding.severity == 'note' else 'fix'} for {finding.name}: {finding.remedy}")
     if watch.phase.name != "undecided":
         said(f"{watch.phase.name}: {watch.phase.reason}")
     if found.unfinished or not diagnose:
