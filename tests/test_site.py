@@ -13,7 +13,7 @@ from theodolite import catalogue
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
-from generator import entries, handbook, pages, reference, walks  # noqa: E402  the generator lies beside the docs
+from generator import entries, glossary, handbook, pages, reference, walks  # noqa: E402  the generator lies beside the docs
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +128,12 @@ def test_the_errata_are_those_of_the_laws():
     wrong = [name for name in catalogue.law_names() if catalogue.law(name).erratum]
     assert all(f"laws/{name}.html" in page.body for name in wrong)
     assert page.summary.startswith(str(len(wrong)))
+
+
+def test_words_of_the_glossary_are_linked_where_they_are_first_used():
+    text = "<h2>Sharpness</h2><p>The sharpness, and the <code>sharpness</code>; sharpness again, skip connections.</p>"
+    linked = glossary.with_links(text, "../")
+    assert linked.count("<a ") == 2 and "<h2>Sharpness</h2>" in linked
+    assert '<p>The <a href="../glossary.html#sharpness">sharpness</a>, and' in linked
+    page = next(page for page in handbook.other_pages() if page.path == "glossary.html")
+    assert all(f'id="{place}"' in page.body for place in glossary.places().values())

@@ -14,6 +14,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from generator.glossary import with_places
 from generator.pages import Page, words_of
 from generator.times import times_section
 from theodolite import catalogue
@@ -118,7 +119,8 @@ def coming_pages() -> list[Page]:
 def other_pages() -> Iterator[Page]:
     """Questions, glossary, clinic, benchmarks, what others do, and design decisions."""
     for name, path in OTHERS.items():
-        yield _page(DOCS / name, path, "page")
+        page = _page(DOCS / name, path, "page")
+        yield replace(page, body=with_places(page.body)) if name == "glossary.md" else page
     for file in sorted((DOCS / "design").glob("*.md")):
         yield _page(file, f"design/{file.stem}.html", "decision")
 

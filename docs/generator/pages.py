@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
+from generator.glossary import with_links
 from theodolite.report.sites import Frame, document_page
 
 LINKS = (
@@ -55,6 +56,8 @@ def framed(pages: Sequence[Page]) -> dict[str, str]:
             script=SCRIPT,
         )
         body = page.body.replace("<table>", '<table tabindex="0">')  # it may scroll: then a keyboard must reach it
+        if page.kind in ("ailment", "instrument", "guide"):
+            body = with_links(body, frame.root)
         files[page.path] = document_page(page.title, body, frame)
     return files
 

@@ -70,7 +70,7 @@ def depth_interventions(
     ]
     if paths:
         around = Change(PATHS, prepare=with_paths)
-        remedy = "a path around every layer: x + layer(x), or fewer layers"
+        remedy = "a skip connection around every layer: x + layer(x), or fewer layers"
         arms.append(
             Intervention(
                 around,

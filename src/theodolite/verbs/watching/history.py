@@ -231,7 +231,7 @@ def facts_of(watch: Watch) -> dict[str, str]:
     }
     if watch.records and math.isfinite(watch.overhead):
         each = watch.records[-1].watching / len(watch.records)
-        facts["overhead"] = f"{100 * watch.overhead:.3g} % of training time; {each:.3g} s a look"
+        facts["overhead"] = f"{100 * watch.overhead:.3g} % of training time; {each:.3g} s per look"
     thinned = [record for record in watch.records if THINNED in record.facts]
     if thinned:
         names = ", ".join(left_out(thinned[-1]))
