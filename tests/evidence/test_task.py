@@ -10,7 +10,8 @@ from torch import nn
 
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, samples, training_and_held_out
-from theodolite.evidence.task import answers, constant_loss, majority, score_of, skill, task
+from theodolite.evidence.constant_answers import constant_loss
+from theodolite.evidence.task import answers, majority, score_of, skill, task
 from theodolite.io.batches import Batch
 
 G = torch.Generator().manual_seed(0)

@@ -18,11 +18,12 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import all_targets, batches, joined, rows_of, sample_of, samples, validation_batches
+from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.kernel_machine import answered_classes, classes_in, is_random_order
 from theodolite.evidence.start import was_trained
-from theodolite.evidence.task import constant_loss, scores, skill, task
+from theodolite.evidence.task import scores, skill, task
 from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score
 from theodolite.io.batches import Batch
 

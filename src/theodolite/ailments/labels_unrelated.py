@@ -20,9 +20,10 @@ from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import sample_of, samples, validation_batches
+from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.kernel_machine import Relation, classes_in, correlations, relation_of
 from theodolite.evidence.start import was_trained
-from theodolite.evidence.task import constant_loss, scores, skill, task
+from theodolite.evidence.task import scores, skill, task
 from theodolite.evidence.token_counts import TokenFloors, token_floors
 from theodolite.evidence.trial import AS_IT_IS, Trial, judged_constant, judged_majority
 

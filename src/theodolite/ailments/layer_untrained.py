@@ -148,7 +148,8 @@ def _have_learned(subject: Subject, others: list[WeightFacts]) -> bool:
         return True
     if subject.model is None or not subject.has("loss"):
         return False
-    from theodolite.evidence.task import constant_loss, scores
+    from theodolite.evidence.constant_answers import constant_loss
+    from theodolite.evidence.task import scores
 
     own = scores(subject)[0]
     return own is not None and own.loss < LEARNT * constant_loss(subject)

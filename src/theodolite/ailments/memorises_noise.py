@@ -16,7 +16,8 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import distinct_batches, validation_batches, validation_parts
-from theodolite.evidence.task import constant_loss, majority, scores
+from theodolite.evidence.constant_answers import constant_loss
+from theodolite.evidence.task import majority, scores
 from theodolite.evidence.trial import SURE, judged_constant
 from theodolite.io.batches import Batch
 

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
+from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.loss_checks import cross_entropy_for, entropy_loss
 from theodolite.evidence.output_tail import OutputTail, floors, output_tail, reach
-from theodolite.evidence.task import constant_loss, is_finite, task
+from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.trial import Change, present_skill
 from theodolite.io.batches import Batch
 

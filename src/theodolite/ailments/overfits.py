@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
-from theodolite.evidence.task import Score, constant_loss, scores, task
+from theodolite.evidence.constant_answers import constant_loss
+from theodolite.evidence.task import Score, scores, task
 from theodolite.evidence.trial import SURE, judged_constant
 
 RISEN, LOST = 0.25, 0.12

@@ -15,10 +15,11 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, rows_of
+from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import steps_made
-from theodolite.evidence.task import is_finite, task, told_from
+from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.trial import Change, present_skill
 
 ROWS = 32

@@ -17,8 +17,9 @@ from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
+from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.start import steps_made
-from theodolite.evidence.task import constant_loss, is_finite
+from theodolite.evidence.task import is_finite
 from theodolite.evidence.trial import SURE
 from theodolite.io.batches import Batch
 

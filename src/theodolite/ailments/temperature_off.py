@@ -19,9 +19,9 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
+from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import ROWS, drawn_outputs, members_of, quiet, rebuilt
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.task import told_from
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 

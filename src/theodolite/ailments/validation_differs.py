@@ -15,7 +15,8 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import sample_of, samples, validation_batches
-from theodolite.evidence.task import constant_loss, scores, skill
+from theodolite.evidence.constant_answers import constant_loss
+from theodolite.evidence.task import scores, skill
 from theodolite.evidence.trial import judged_constant
 
 FAR = 0.5

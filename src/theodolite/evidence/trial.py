@@ -26,6 +26,7 @@ from theodolite.evidence.batches import (
     samples_coupled,
     training_and_held_out,
 )
+from theodolite.evidence.constant_answers import constant_loss, held_out_constant
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import (
     base_lr,
@@ -38,16 +39,7 @@ from theodolite.evidence.start import (
     schedule,
     steps_made,
 )
-from theodolite.evidence.task import (
-    Score,
-    constant_loss,
-    held_out_constant,
-    is_language,
-    majority,
-    score_of,
-    scores,
-    skill,
-)
+from theodolite.evidence.task import Score, is_language, majority, score_of, scores, skill
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.training_copies import copied_training

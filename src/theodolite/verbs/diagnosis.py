@@ -207,7 +207,8 @@ IGNORING = "loss when ignoring the input"
 def _scores(subject: Subject) -> dict[str, float]:
     if subject.model is None or not subject.has("loss"):
         return {}
-    from theodolite.evidence.task import constant_loss, scores
+    from theodolite.evidence.constant_answers import constant_loss
+    from theodolite.evidence.task import scores
 
     try:
         training, held = scores(subject)
