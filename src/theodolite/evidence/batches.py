@@ -249,8 +249,9 @@ def judged_is_trained(subject: Subject) -> bool:
 def _row_keys(batch: Batch) -> list[bytes]:
     """What tells the samples of a batch apart: all their numbers."""
     members = [*batch.inputs, *batch.keywords.values(), batch.target]
-    flat = [t.detach().reshape(len(batch), -1).cpu().contiguous() for t in members]
-    rows = torch.cat([(t.to(torch.uint8) if t.dtype == torch.bool else t.view(torch.uint8)) for t in flat], 1).numpy()
+    flat = [t.detach().cpu().flatten().contiguous() for t in members]
+    flat = [t.to(torch.uint8) if t.dtype == torch.bool else t.view(torch.uint8) for t in flat]
+    rows = torch.cat([t.reshape(len(batch), -1) for t in flat], 1).numpy()
     return [row.tobytes() for row in rows]
 
 

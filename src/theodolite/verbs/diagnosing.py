@@ -83,7 +83,8 @@ def judgement_of(subject: Subject, *, budget: float) -> Judgement:
     with _prepared(subject, budget):
         _facts(subject, able, found)
         if subject.model is not None and any(one.interventions is not None for one in able):
-            _experiment(subject, able, found)
+            with found.asking(TRIALS):
+                _experiment(subject, able, found)
         last = {one.name: one for one in able if one.name in (AFTER, *LAST) and one.judge is not None}
         if AFTER in last and not any(finding.severity == "critical" for finding in found.findings):
             _ask(last[AFTER], subject, found)

@@ -387,3 +387,42 @@ def test_plain_tensors_trained_by_hand_are_watched_with_their_batches(tmp_path, 
     watched, told = seen_of(tmp_path, warm, BARE)
     assert "watching tensors with steps by hand" in watched.stderr
     assert watched.stdout.strip() and not told["diagnosis"]["findings"]
+
+
+SECOND = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Reader(nn.Module):
+    def __init__(self, whole):
+        super().__init__()
+        self.whole, self.table, self.cell = whole, nn.Embedding(12, 8), nn.GRU(8, 16)
+        self.out = nn.Linear(16, 12 if whole else 3)
+    def forward(self, tokens, state):
+        found, state = self.cell(self.table(tokens), state)
+        return self.out(found if self.whole else found[-1]), state
+whole = WHOLE
+model = Reader(whole)
+optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+state = torch.zeros(1, 20, 16)
+for step in range(60):
+    first = torch.randint(0, 12, (1, 20))
+    tokens = (first + torch.arange(7).reshape(-1, 1)) % 12  # counting on: (places, samples)
+    answer, state = model(tokens[:-1], state)
+    state = state.detach()
+    target = tokens[1:].reshape(-1) if whole else first[0] % 3
+    loss = nn.functional.cross_entropy(answer.reshape(-1, answer.shape[-1]), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_samples_along_the_second_axis_are_samples(tmp_path, warm, whole):
+    """Sequences as recurrent networks take them, with a state that is carried on; one label each, or one at each place."""
+    watched, told = seen_of(tmp_path, warm, SECOND.replace("WHOLE", str(whole)))
+    assert "watching Reader with Adam, loss" in watched.stderr and "step by step" not in watched.stderr
+    assert "has stopped" not in watched.stderr, watched.stderr
+    scores = told["diagnosis"]["scores"]
+    assert scores["training accuracy"] > 0.6 and scores["loss when ignoring the input"] > 1.0

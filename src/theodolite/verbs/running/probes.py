@@ -49,23 +49,33 @@ class Watched(nn.Module):
     """The model of a script as a function of one batch by names: ``arg0``, ``arg1``, ... are the tensors that it is given.
 
     It answers the tensors that the loss is given; what does not follow the batch (a hidden state, a table) stays as it was.
+    Samples come first, also where the model has them second (``turned``: numbers of inputs, places of answers).
     """
 
     def __init__(
-        self, model: nn.Module, args: Any, keywords: Any, fixed: Mapping[int, Tensor], places: Sequence[int]
+        self,
+        model: nn.Module,
+        args: Any,
+        keywords: Any,
+        fixed: Mapping[int, Tensor],
+        places: Sequence[int],
+        turned: tuple[Sequence[int], Sequence[int]] = ((), ()),
     ) -> None:
         super().__init__()
         self.model, self._call, self._fixed, self._places = model, (args, keywords), dict(fixed), tuple(places)
+        self._turned = turned
         self.training = model.training  # its parts keep the modes that the script gave them
 
     def forward(self, **batch: Any) -> Any:
         """Call the model as the script does."""
 
         def given(slot: Constant) -> Any:
-            return batch.get(f"arg{slot.number}", self._fixed.get(slot.number))
+            value = batch.get(f"arg{slot.number}", self._fixed.get(slot.number))
+            return _turned(value, slot.number in self._turned[0]) if isinstance(value, Tensor) else value
 
         args, keywords = (mapped(part, given, _is_constant) for part in self._call)
         found = list(tensors_of(self.model(*args, **keywords)))
+        found = [t.transpose(0, 1) if place in self._turned[1] else t for place, t in enumerate(found)]
         return found[self._places[0]] if len(self._places) == 1 else tuple(found[place] for place in self._places)
 
 
@@ -124,9 +134,10 @@ class Probe:
 
 def probe_of(program: Program, inner: Inner = ()) -> Probe:
     """The batches of samples where they can be cut and mixed, else whole steps."""
-    for found in _by_samples(program, inner):
-        if _can_be_cut(found):
-            return found
+    for axis in (0, 1):
+        for found in _by_samples(program, inner, axis):
+            if _can_be_cut(found):
+                return found
     return _by_steps(program)
 
 
@@ -143,8 +154,11 @@ def _by_steps(program: Program) -> Probe:
     return Probe(model, batch_of(program), _mean, words, batch_of)
 
 
-def _by_samples(program: Program, inner: Inner) -> Iterator[Probe]:
-    """The ways in which a step is one call of a model and a loss of its answer and one target, the whole loss first."""
+def _by_samples(program: Program, inner: Inner, axis: int) -> Iterator[Probe]:
+    """The ways in which a step is one call of a model and a loss of its answer and one target, the whole loss first.
+
+    Samples lie along ``axis`` of the first input: recurrent networks have them second, behind the places of a sequence.
+    """
     called = [number for number in program.needed if program.calls[number].part >= 0]
     if len(called) != 1 or any(
         True for _ in slots_of((program.calls[called[0]].args, program.calls[called[0]].keywords))
@@ -153,22 +167,23 @@ def _by_samples(program: Program, inner: Inner) -> Iterator[Probe]:
     place, call = called[0], program.calls[called[0]]
     keywords = {name: value for name, value in call.keywords.items() if name not in _DROPPED}
     inputs = [slot.number for slot in _constants_in((call.args, keywords))]
-    first = next((program.constants[n] for n in inputs if program.constants[n].ndim), None)
-    if first is None or first.is_sparse or not len(first) or any(isinstance(s, Trained) for s in _trained_in(call)):
+    first = next((program.constants[n] for n in inputs if program.constants[n].ndim > axis), None)
+    if first is None or first.is_sparse or not first.numel() or any(isinstance(s, Trained) for s in _trained_in(call)):
         return
     model = bare_model(program.parts[call.part])  # a look is on one process: the wrapper would wait for the others
-    size = len(first)
-    follow = [n for n in inputs if program.constants[n].ndim and len(program.constants[n]) == size]
+    size = first.shape[axis]
+    turned = [n for n in inputs if axis and program.constants[n].ndim > 1 and program.constants[n].shape[1] == size]
+    follow = [n for n in inputs if n in turned or (program.constants[n].ndim and len(program.constants[n]) == size)]
 
     def built(loss: _Again, words: str) -> Probe:
         fixed = {n: program.constants[n] for n in inputs if n not in follow}
-        watched = Watched(model, call.args, keywords, fixed, loss.places)
+        watched = Watched(model, call.args, keywords, fixed, loss.places, (turned, loss.turned))
 
         def batch_of(other: Program) -> Any:
             if other.signature != program.signature:
                 return None
-            members = {f"arg{n}": other.constants[n] for n in follow}
-            count = len(other.constants[follow[0]])
+            members = {f"arg{n}": _turned(other.constants[n], n in turned) for n in follow}
+            count = len(members[f"arg{follow[0]}"])
             if any(len(member) != count for member in members.values()):
                 return None
             target = loss.target_of(other, count)
@@ -177,13 +192,17 @@ def _by_samples(program: Program, inner: Inner) -> Iterator[Probe]:
         return Probe(watched, batch_of(program), loss, words, batch_of, size)
 
     answers = list(tensors_of(program.outputs[place]))
+    if axis and (program.root.call == place or _is_scaled(program, place)):
+        return
     if program.root.call == place or _is_scaled(program, place):
         for loss, name in _inner_losses(program, place, inner, answers):
             yield built(loss, f"loss {name}, which the model computes itself")
         end = program.root if program.root.call == place else _origin(program, place)
         yield built(_Own(program, place, (end.place,)), "whose loss the model computes itself")
         return
-    yield from (built(loss, words) for loss, words in _outer_losses(program, place, size))
+    second = {n for n, t in enumerate(answers) if axis and t.ndim > 1 and len(t) != size and t.shape[1] == size}
+    for loss, words in _outer_losses(program, place, size):
+        yield built(replace(loss, turned=tuple(second.intersection(loss.places))), words)
 
 
 def _outer_losses(program: Program, place: int, size: int) -> Iterator[tuple[_Again, str]]:
@@ -226,6 +245,7 @@ class _Again:
     places: tuple[int, ...]
     target: int = -1
     plain: bool = False  # one of the losses that torch has a name for, of the answer and the target themselves
+    turned: tuple[int, ...] = ()  # answers that have their samples second, as the target has then
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Again:
         return self
@@ -234,10 +254,10 @@ class _Again:
         """Their loss."""
         constants = list(self.program.constants)
         shape = constants[self.target].shape[1:]
-        constants[self.target] = target.reshape(-1, *shape)
-        outputs: dict[int, Tensor] = dict(
-            zip(self.places, [output] if isinstance(output, Tensor) else output, strict=True)
-        )
+        target = _turned(target, bool(self.turned))
+        constants[self.target] = target if self.turned and shape else target.reshape(-1, *shape)
+        answers = [output] if isinstance(output, Tensor) else output
+        outputs = {n: _turned(t, n in self.turned) for n, t in zip(self.places, answers, strict=True)}
         answer = [outputs.get(n, torch.empty(0)) for n in range(max(self.places) + 1)]
         return self.program.value((), (), constants, given={self.place: answer}).reshape(())
 
@@ -246,6 +266,8 @@ class _Again:
         found = program.constants[self.target]
         if found.numel() % count:
             return None
+        if self.turned:
+            return _turned(found.reshape(-1, count) if found.ndim == 1 else found, True)
         found = found.reshape(count, -1, *found.shape[1:]) if len(found) != count else found
         return found
 
@@ -289,7 +311,7 @@ def _inner_losses(
         if where is not None and target is not None:
             called = _Called(function, args[2:], rest)
             shapes = both[0].shape[1:], both[1].shape[1:]
-            yield _Inner(program, place, (where,), target, True, called, shapes), function.__name__
+            yield _Inner(program, place, (where,), target, True, (), called, shapes), function.__name__
 
 
 @dataclass(frozen=True)
@@ -349,6 +371,11 @@ def _rows(answers: Sequence[Tensor], rows: slice, size: int) -> Any:
 def _near(one: Tensor, other: Tensor) -> bool:
     scale = float(other.abs().max()) if other.numel() else 0.0
     return bool((one - other).abs().max() <= CLOSE * scale + 1e-12) if scale == scale else True
+
+
+def _turned(value: Tensor, whether: bool) -> Tensor:
+    """With its first two axes exchanged, where it is to be."""
+    return value.transpose(0, 1).contiguous() if whether else value
 
 
 def _is_constant(value: Any) -> bool:
