@@ -75,7 +75,8 @@ class Watched(nn.Module):
 
         args, keywords = (mapped(part, given, _is_constant) for part in self._call)
         found = list(tensors_of(self.model(*args, **keywords)))
-        found = [t.transpose(0, 1) if place in self._turned[1] else t for place, t in enumerate(found)]
+        size = len(next(iter(batch.values()), ()))
+        found = [_samples_first(t, size) if place in self._turned[1] else t for place, t in enumerate(found)]
         return found[self._places[0]] if len(self._places) == 1 else tuple(found[place] for place in self._places)
 
 
@@ -200,9 +201,11 @@ def _by_samples(program: Program, inner: Inner, axis: int) -> Iterator[Probe]:
         end = program.root if program.root.call == place else _origin(program, place)
         yield built(_Own(program, place, (end.place,)), "whose loss the model computes itself")
         return
-    second = {n for n, t in enumerate(answers) if axis and t.ndim > 1 and len(t) != size and t.shape[1] == size}
+    second = {n for n, t in enumerate(answers) if axis and t.ndim > 1 and len(t) != size and _is_second(t, size)}
     for loss, words in _outer_losses(program, place, size):
-        yield built(replace(loss, turned=tuple(second.intersection(loss.places))), words)
+        turned_answers = tuple(sorted(second.intersection(loss.places)))
+        flat = tuple(n for n in turned_answers if answers[n].ndim < 2 or answers[n].shape[1] != size)
+        yield built(replace(loss, turned=turned_answers, flat=flat), words)
 
 
 def _outer_losses(program: Program, place: int, size: int) -> Iterator[tuple[_Again, str]]:
@@ -246,6 +249,7 @@ class _Again:
     target: int = -1
     plain: bool = False  # one of the losses that torch has a name for, of the answer and the target themselves
     turned: tuple[int, ...] = ()  # answers that have their samples second, as the target has then
+    flat: tuple[int, ...] = ()  # of those the ones in which places and samples are one axis
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Again:
         return self
@@ -258,6 +262,8 @@ class _Again:
         constants[self.target] = target if self.turned and shape else target.reshape(-1, *shape)
         answers = [output] if isinstance(output, Tensor) else output
         outputs = {n: _turned(t, n in self.turned) for n, t in zip(self.places, answers, strict=True)}
+        for n in set(self.turned).intersection(self.flat):
+            outputs[n] = outputs[n].flatten(0, 1)
         answer = [outputs.get(n, torch.empty(0)) for n in range(max(self.places) + 1)]
         return self.program.value((), (), constants, given={self.place: answer}).reshape(())
 
@@ -311,7 +317,7 @@ def _inner_losses(
         if where is not None and target is not None:
             called = _Called(function, args[2:], rest)
             shapes = both[0].shape[1:], both[1].shape[1:]
-            yield _Inner(program, place, (where,), target, True, (), called, shapes), function.__name__
+            yield _Inner(program, place, (where,), target, True, (), (), called, shapes), function.__name__
 
 
 @dataclass(frozen=True)
@@ -376,6 +382,16 @@ def _near(one: Tensor, other: Tensor) -> bool:
 def _turned(value: Tensor, whether: bool) -> Tensor:
     """With its first two axes exchanged, where it is to be."""
     return value.transpose(0, 1).contiguous() if whether else value
+
+
+def _is_second(answer: Tensor, size: int) -> bool:
+    """Whether samples may lie along the second axis, behind places, or both along the first."""
+    return answer.shape[1] == size or (len(answer) > size and len(answer) % size == 0)
+
+
+def _samples_first(answer: Tensor, size: int) -> Tensor:
+    """The same with samples along the first axis, of an answer with places before them."""
+    return (answer if answer.shape[1] == size else answer.reshape(-1, size, *answer.shape[1:])).transpose(0, 1)
 
 
 def _is_constant(value: Any) -> bool:
