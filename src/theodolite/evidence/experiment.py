@@ -22,6 +22,7 @@ from theodolite.evidence.start import passes, steps_are_known, steps_made
 from theodolite.evidence.task import Score
 from theodolite.evidence.trial import (
     AS_IT_IS,
+    BEHIND,
     NOTHING,
     Change,
     Gain,
@@ -493,7 +494,7 @@ def _last_loss(trial: Trial) -> float:
 def _comes_down(subject: Subject, trial: Trial) -> bool:
     """Whether the last quarter of a trial lies clearly below its first steps, or at the loss of ignoring the input.
 
-    That is what a training reaches first; of many classes it is not far below where it begins.
+    That is what a training reaches first; of many classes it is not far below where it begins, and half of the way will do.
     """
     score, constant = trial.score(), judged_constant(subject)
     if trial.diverged or trial.steps < 4:
@@ -501,7 +502,8 @@ def _comes_down(subject: Subject, trial: Trial) -> bool:
     if score is not None and score.loss <= constant + NOTHING * abs(constant):
         return True
     first = trial.losses[: max(1, trial.steps // 16)]
-    return _last_loss(trial) < COMES_DOWN * sum(first) / len(first)
+    start, end = sum(first) / len(first), _last_loss(trial)
+    return end < COMES_DOWN * start or (start > (1 + BEHIND) * constant > 0 and end < (start + constant) / 2)
 
 
 def _better(one: Score | None, other: Score | None) -> Score | None:

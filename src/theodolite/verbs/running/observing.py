@@ -120,6 +120,7 @@ class Observer:
     _compiled: bool = False
     _precision: torch.dtype | None = None
     silent: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    clips: dict[str, float] = field(default_factory=dict)
     _clipped: bool = False
     _unscaled: bool = False
     _clipped_steps: int = 0
@@ -246,6 +247,12 @@ class Observer:
 
     def _clips(self, whole: Any, *args: Any, **keywords: Any) -> Any:
         self._clipped = not self._unscaled
+        named = {"clip_grad_norm_": ("clip norm", "max_norm"), "clip_grad_value_": ("clip value", "clip_value")}
+        kind, word = named.get(getattr(whole, "__name__", ""), ("", ""))
+        limit = args[1] if len(args) > 1 else keywords.get(word)
+        usual = len(args) < 3 and keywords.get("norm_type", 2.0) == 2.0  # the norm that trials clip by
+        if kind and usual and isinstance(limit, int | float) and math.isfinite(limit) and len(self._made) < 2:
+            self.clips[kind] = float(limit)
         return whole(*args, **keywords)
 
     def _scales(self, whole: Any, scaler: Any, outputs: Any) -> Any:
@@ -524,6 +531,8 @@ class Observer:
             return
         self.watch.note_loss(passes[-1].value)
         self.watch.silent_errors.extra = self.silent  # what is seen beside its steps
+        if self.watch.events is not None:
+            self.watch.events.told = self.clips
         self.optimizer, self.steps = optimizer, self._seen_before(optimizer).steps
         self.kept.append(self._probe.batch)
         parts = [part for p in reached if p.program is not None for part in p.program.parts]

@@ -31,6 +31,7 @@ class OptimizerEvents:
         self._arrivals = 0
         self._accumulated: Counter[int] = Counter()
         self._norms: list[Tensor] = []
+        self.told: Mapping[str, float] = {}  # what the script itself says it clips to
         self._next = 1.0
         self._optimizer = weakref.ref(optimizer)
         self._used: tuple[weakref.ref[Tensor], int] | None = None
@@ -49,7 +50,7 @@ class OptimizerEvents:
         """By the names under which a chart keeps them."""
         found = {"optimizer steps": float(self.steps), "gradient kept": float(self.kept)}
         found["backward passes"] = float(max(self._accumulated, key=self._accumulated.__getitem__, default=1))
-        return found | clipped(self._norms)
+        return found | (dict(self.told) or clipped(self._norms))
 
     def remove(self) -> None:
         """Watch no longer."""
