@@ -169,3 +169,17 @@ def test_a_decoder_that_is_given_its_target_with_the_source(kind):
         "loss": lambda o, y: F.cross_entropy(o.flatten(0, 1), y.flatten()),
     }
     assert bool(alarms("target-leaks", given)) == (kind == "leaks")
+
+
+def test_labels_that_a_model_is_given_for_its_own_loss_are_no_leak():
+    """As in `logits, loss = model(x, y)`: the answers do not depend on them."""
+
+    class Own(Attends):
+        def forward(self, x, labels):
+            return super().forward(x)
+
+    torch.manual_seed(0)
+    own, text = Own(causal=True), given(causal=True)["data"]
+    optimizer = torch.optim.Adam(own.parameters())
+    subject = {"model": own, "data": (*text, text[1]), "loss": tokens, "optimizer": optimizer}
+    assert not alarms("target-leaks", subject)
