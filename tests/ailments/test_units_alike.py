@@ -42,3 +42,12 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("units-alike", build(seed))
+
+
+def test_units_that_were_made_equal_in_training_are_not_a_fault_of_the_start():
+    """A critic whose weights are clipped comes to have all of them at the ends."""
+    given = _sick(0)
+    origin = {name: torch.randn_like(value) for name, value in given["model"].state_dict().items()}
+    assert not alarms("units-alike", {**given, "origin": origin})
+    same = {name: value.clone() for name, value in given["model"].state_dict().items()}
+    assert alarms("units-alike", {**given, "origin": same})

@@ -49,7 +49,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         )
     else:
         constant = constant_loss(subject)
-        fitted = constant - training.loss > (1 - FAR) * abs(constant)  # also of a loss that may be negative
+        fitted = 0 <= training.loss < FAR * constant  # where losses may be negative a share of one means nothing
         at_chance = held.loss > judged_constant(subject)
         said = (
             f"training loss {training.loss:.3g}, held-out {held.loss:.3g} ({held.samples} samples), "

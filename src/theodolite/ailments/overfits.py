@@ -43,10 +43,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
     gap = training.accuracy - held.accuracy
     known = gap == gap
     far = not known or gap > max(GAP, SURE * held.accuracy_error)
-    fitted = training.loss < FITTED * constant
+    shares = constant > 0 and training.loss >= 0  # else zero is not the least loss, and shares of it mean nothing
+    fitted = shares and training.loss < FITTED * constant
     apart = fitted and held.loss - SURE * held.stderr > NEAR_CONSTANT * judged_constant(subject) and far
     gross = fitted and known and gap > max(GROSS, SURE * held.accuracy_error)
-    if not known and training.loss < EXACT * constant:  # numbers that are met exactly, and clearly missed elsewhere
+    if (
+        not known and shares and training.loss < EXACT * constant
+    ):  # numbers that are met exactly, and clearly missed elsewhere
         lost = held.loss - training.loss
         gross = lost > UNEXPLAINED * constant and lost > SURE * held.stderr
     if best is not None or apart or gross:
@@ -61,7 +64,7 @@ def _best_moment(moments: Sequence[RunMoment], constant: float, stderr: float) -
     best, last = min(looks, key=lambda m: m.validation_loss), looks[-1]
     risen = last.validation_loss - best.validation_loss
     error = math.hypot(stderr, _scatter([m.validation_loss for m in looks]))
-    enough = risen > RISEN * abs(best.validation_loss) and risen > LOST * constant and risen > SURE * error
+    enough = risen > RISEN * abs(best.validation_loss) and risen > LOST * abs(constant) and risen > SURE * error
     return best if enough and best.step < last.step else None
 
 

@@ -2,7 +2,8 @@
 
 Exact: units with equal weights and equal gradients stay equal under every optimizer that treats entries the same way, so a
 layer of copies is one unit wide. A last layer or a branch that starts at zero on purpose is fine: its gradients differ from row
-to row. Dropout separates copies, so gradients are measured in training mode.
+to row. Dropout separates copies, so gradients are measured in training mode. Units that were not copies before training, where
+that is known, are not reported.
 """
 
 from collections.abc import Iterator
@@ -10,27 +11,19 @@ from collections.abc import Iterator
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import remedy_for
-from theodolite.evidence.layer_signals import activation_in, signals
+from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
+from theodolite.measure.propagation.one_pass import VitalSigns
 
 MANY, ALL = 0.5, 0.9
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
-    if signs is None:
-        return
-    found = {
-        layer.name: (layer.copies, layer.units)
-        for layer in signs.layers[:-1]
-        if layer.copies >= MANY and layer.units > 2
-    }
-    sizes = dict(subject.model.named_parameters()) if subject.model is not None else {}
-    last = signs.layers[-1].name if signs.layers else ""
-    for name in signs.alike:
-        owner = name.rpartition(".")[0]
-        if owner != last and owner not in found and len(sizes[name]) > 2:
-            found[owner] = (1.0 - 1.0 / len(sizes[name]), len(sizes[name]))
-    if not found:
+    found = _copies(subject, signs)
+    if found:  # units that began different were made equal by something else: weights that are clipped, say
+        first = _copies(subject, signals_at_start(subject))
+        found = {name: share for name, share in found.items() if name in first}
+    if not found or signs is None:
         return
     where, (share, units) = max(found.items(), key=lambda item: item[1][0])
     kinds = max(1, round(units * (1 - share)))
@@ -49,6 +42,24 @@ def judge(subject: Subject) -> Iterator[Finding]:
             evidence("share of units that copy another", value[0], where=name) for name, value in found.items()
         ),
     )
+
+
+def _copies(subject: Subject, signs: VitalSigns | None) -> dict[str, tuple[float, int]]:
+    """The layers before the last with copies: the share of units that copy another, and units."""
+    if signs is None:
+        return {}
+    found = {
+        layer.name: (layer.copies, layer.units)
+        for layer in signs.layers[:-1]
+        if layer.copies >= MANY and layer.units > 2
+    }
+    sizes = dict(subject.model.named_parameters()) if subject.model is not None else {}
+    last = signs.layers[-1].name if signs.layers else ""
+    for name in signs.alike:
+        owner = name.rpartition(".")[0]
+        if owner != last and owner not in found and len(sizes[name]) > 2:
+            found[owner] = (1.0 - 1.0 / len(sizes[name]), len(sizes[name]))
+    return found
 
 
 ailment = Ailment(question="Are units copies of each other?", needs={"model", "data", "loss"}, judge=judge)
