@@ -43,6 +43,22 @@ def test_the_sick_are_found(build):
     assert found[0].says and found[0].remedy
 
 
+def _alarms_of_file(tensors):
+    return alarms("weights-not-finite", {"state_dict": {"a.weight": torch.ones(3, 2), **tensors}})
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [torch.full((6, 6), -math.inf).triu(1), torch.full((1, 9), -math.inf), torch.tensor(math.inf)],
+    ids=["causal", "start of a maximum", "one number"],
+)
+def test_constants_of_a_graph_are_no_weights(constant):
+    assert not _alarms_of_file({"onnx::Where_12": constant})
+    assert _alarms_of_file({"b.weight": constant})
+    assert _alarms_of_file({"onnx::Where_12": constant.reshape(-1)[:1] * math.nan})
+    assert _alarms_of_file({"onnx::Where_12": torch.tensor([-math.inf, math.inf])})
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):

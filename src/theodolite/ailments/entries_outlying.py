@@ -5,7 +5,7 @@ $P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with 
 Hill's estimate from the ranks below the gap, moved two standard errors to the heavy side. Eight gaps are tried per layer;
 entries count as outliers if the chance of all of them together is below 1e-4 and they also lie three times above the Gaussian
 maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are clamped to the next largest and the loss
-is computed again. Outliers that the network needs are a note. Without data it is a warning if one entry makes up most of its
+is computed again; clamping is advised only then. Outliers that the network needs are a note. Without data it is a warning if one entry makes up most of its
 row.
 """
 
@@ -55,21 +55,19 @@ def judge(subject: Subject) -> Iterator[Finding]:
         f"larger than the next entry, and {one}makes up {tail.row_share:.0%} of its row."
     )
     severity: Severity = "warning" if dominates else "note"
+    remedy = "compare with an earlier checkpoint"
     readings = [evidence("largest entry in standard deviations", _tail(f).height, where=f.name) for f in found[:20]]
     if before is not None and after is not None:
         severity = _severity(before.loss, after.loss, dominates=dominates)
         says += f" With outliers clamped to the next largest entry the loss goes from {before.loss:.3g} to {after.loss:.3g}."
         readings.append(evidence("loss with the entries clamped", after.loss, stderr=after.stderr, where=worst.name))
+        if severity != "note":  # only what was tried and does not cost anything
+            remedy += f"; model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})"
     yield Finding(
         severity=severity,
         where=worst.name,
         says=says,
-        remedy="compare with an earlier checkpoint"
-        + (
-            f"; model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})"
-            if subject.model is not None
-            else ""
-        ),
+        remedy=remedy,
         evidence=tuple(readings),
     )
 

@@ -1,8 +1,8 @@
 """Are there NaN or infinite weights?
 
-Exact: each tensor is read once and its NaN and infinite values are counted, running statistics included. Tensors with nothing
-but one finite value and infinities are masks and are not reported; neither is a single infinite number in a file, which is a
-constant of its graph.
+Exact: each tensor is read once and its NaN and infinite values are counted, running statistics included. A buffer, or a tensor
+of a file that has no parameter's name, is a mask or a constant of a graph if it holds infinities of one sign and at most one
+other value: those are not reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from theodolite.evidence.weights import WeightFacts, weight_facts
 if TYPE_CHECKING:
     from torch import nn
 
-SHOWN = 3
+SHOWN, STATISTICS = 3, ("running_mean", "running_var")
+
+TRAINED = {"weight", "bias", "kernel", *STATISTICS}
+"""Last words of names that say that a tensor of a file is no constant."""
 
 at_a_look = silent_error(
     question="Were weights and buffers finite at every look?",
@@ -50,18 +53,20 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 
 def _not_finite(subject: Subject) -> list[WeightFacts]:
-    constants = subject.model is None  # in a file of a graph, such as the -inf that a maximum starts from
+    trained = None if subject.model is None else {name for name, _ in subject.model.named_parameters()}
     return [
         facts
         for facts in weight_facts(subject).values()
-        if (facts.nan or facts.infinite)
-        and not _is_mask(facts)
-        and not (constants and facts.entries == facts.infinite == 1)
+        if (facts.nan or facts.infinite) and not _is_constant(facts, trained)
     ]
 
 
-def _is_mask(facts: WeightFacts) -> bool:
-    return not facts.nan and facts.values <= 2 and "mask" in facts.name.lower()
+def _is_constant(facts: WeightFacts, trained: set[str] | None) -> bool:
+    """Whether it is a mask or what a maximum starts from: infinities of one sign, at most one other value, and not trained."""
+    if facts.nan or facts.values > 2 or (facts.values == 2 and facts.infinite == facts.entries):
+        return False
+    last = facts.name.rpartition(".")[2].lower()
+    return "mask" in facts.name.lower() or not (last in TRAINED if trained is None else facts.name in trained)
 
 
 def _words(facts: WeightFacts) -> str:
@@ -72,7 +77,7 @@ def _words(facts: WeightFacts) -> str:
 def _running_statistics(model: nn.Module | None) -> list[WeightFacts]:
     found = []
     for name, buffer in () if model is None else model.named_buffers():
-        if name.endswith(("running_mean", "running_var")) and not bool(torch.isfinite(buffer).all()):
+        if name.endswith(STATISTICS) and not bool(torch.isfinite(buffer).all()):
             nan, infinite = int(torch.isnan(buffer).sum()), int(torch.isinf(buffer).sum())
             found.append(WeightFacts(name, tuple(buffer.shape), buffer.numel(), nan, infinite))
     return found

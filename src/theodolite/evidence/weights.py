@@ -179,9 +179,9 @@ def _digest(plain: Any, total: float) -> str:
 def _distinct(plain: Any) -> int:
     """How many values there are, counted up to some hundred entries evenly spread."""
     few = _few(plain, 512)
-    finite = np.isfinite(few)
-    ascending = np.sort(few[finite])  # not numpy's unique, which loads its masked arrays
-    return int(ascending.size > 0) + int(np.count_nonzero(np.diff(ascending))) + int(not finite.all())
+    ascending = np.sort(few[np.isfinite(few)])  # not numpy's unique, which loads its masked arrays
+    infinities = sum(int((few == end).any()) for end in (-np.inf, np.inf))
+    return int(ascending.size > 0) + int(np.count_nonzero(np.diff(ascending))) + infinities
 
 
 def _start(shape: tuple[int, ...], plain: Any, rounding: float) -> str:
