@@ -23,8 +23,9 @@ from theodolite.theory.propagation import covariance_trajectory, jacobian_fourth
 
 
 def test_covariance_trajectory_keeps_the_distance_of_nearly_parallel_inputs():
-    K11, _, K12 = covariance_trajectory(Mlp(10**6, "relu", 2.0), (1.0, 1.0, 0.2))[-1]
-    assert pytest.approx(4.441094e-11, rel=3e-6) == 1 - K12 / K11  # what K12 itself can hold
+    """In 40 digits; the cosine's own recursion in float64 is 2 % off here, and K12 holds 1e-6."""
+    K11, _, K12 = covariance_trajectory(Mlp(20_000, "relu", 2.0), (1.0, 1.0, 1 - 1e-10))[-1]
+    assert pytest.approx(9.42576565e-11, rel=3e-6) == 1 - K12 / K11
 
 
 @pytest.mark.parametrize("name", ["tanh", "gelu", "erf", "silu"])
@@ -40,10 +41,10 @@ def test_covariance_trajectory_agrees_with_the_kernels_recursion_however_close(n
 
 
 def test_mlp_kernels_of_very_many_layers_follow_the_law_of_the_angle():
-    """1 - c falls as 9π²/2l²; a chain of 2·10⁴ layers is one object for each layer that repeats."""
+    """1 - c falls as 9π²/2l²; a chain of 5,000 layers is one object for each layer that repeats."""
     x = torch.tensor([[1.0, 0.0], [0.2, 0.96**0.5]], dtype=torch.float64)
-    nngp = mlp_kernels(Mlp(20_000, "relu", 2.0), x).nngp
-    K = covariance_trajectory(Mlp(20_000, "relu", 2.0), (1.0, 1.0, 0.2))[-1]
+    nngp = mlp_kernels(Mlp(5_000, "relu", 2.0), x).nngp
+    K = covariance_trajectory(Mlp(5_000, "relu", 2.0), (1.0, 1.0, 0.2))[-1]
     assert 1 - nngp[0, 1].item() / nngp[0, 0].item() == pytest.approx(1 - K[2] / K[0], rel=1e-5)
 
 
@@ -104,9 +105,7 @@ def test_gelu_kernels_keep_their_digits_at_any_scale(scale):
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["hardtanh", "relu6", "hardswish", "softshrink", "tanh", "gelu", "hardsigmoid", "silu"]
-)
+@pytest.mark.parametrize("name", ["hardtanh", "relu6", "hardswish", "tanh", "gelu", "hardsigmoid", "silu"])
 def test_kernels_with_a_zero_row_and_no_bias_are_those_of_the_limit(name):
     x = torch.tensor([[0.0, 0.0], [1.0, 2.0], [-0.5, 0.3]], dtype=torch.float64)
     found = mlp_kernels(Mlp(2, name, 1.5), x)

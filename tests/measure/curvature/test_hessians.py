@@ -45,9 +45,9 @@ def drawn(module, scale=0.5):
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embed = nn.Embedding(9, 8)
-        self.block = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True, activation="gelu")
-        self.head = nn.Linear(8, 9)
+        self.embed = nn.Embedding(6, 4)
+        self.block = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.1, batch_first=True, activation="gelu")
+        self.head = nn.Linear(4, 6)
 
     def forward(self, tokens):
         return self.head(self.block(self.embed(tokens)).mean(1))

@@ -112,13 +112,13 @@ def test_closed_forms_agree_with_quadrature(name):
 @pytest.mark.parametrize("sphere", [False, True])
 def test_blocks_agree_with_pairs(name, sphere):
     """The tiles and the careful route for single pairs are two codes for one quantity."""
-    x = points(40)
+    x = points(20)
     x = x / x.norm(dim=1, keepdim=True) if sphere else 0.3 * x if name == "exp" else x
     function = CLOSED.get(name)
     layers = dense_layers([0.6, 0.5, 0.4], activation=activation_of(function or name), bias_variances=[0.1, 0.0, 0.2])
     plan = plan_of(layers, x)
     kernels = plan.kernels()
-    i, j = torch.triu_indices(40, 40, 1)
+    i, j = torch.triu_indices(20, 20, 1)
     nngp, ntk = plan._pairs(i, j)
     assert torch.allclose(kernels.nngp[i, j], nngp, rtol=1e-11, atol=1e-12)
     assert torch.allclose(kernels.ntk[i, j], ntk, rtol=1e-10, atol=1e-11)

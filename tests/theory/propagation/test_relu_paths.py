@@ -78,14 +78,14 @@ def test_tangent_kernels_without_matrices_have_the_law_of_those_with(activation,
     x = torch.randn(points, width, generator=generator, dtype=torch.float64)
     ensemble = Ensemble(activation=spec.sigma, widths=(width,) * 3, weight_variance=1.8, bias_variance=0.1)
     cheap = conditional_gradients(ensemble, x, nets=10_000, generator=generator)[1]
-    nets = (network(spec, width, 1, width=width, generator=generator, dtype=torch.float64) for _ in range(600))
+    nets = (network(spec, width, 1, width=width, generator=generator, dtype=torch.float64) for _ in range(300))
     dear = torch.stack([empirical_ntk(net, x) for net in nets])
     pairs = [(k[:, 0, 1], k[:, 2, 2].log(), torch.linalg.eigvalsh(k)[:, -1].log()) for k in (cheap, dear)]
     for one, other in zip(*pairs, strict=True):
         a, b = mean_estimate(one), mean_estimate(other)
         assert abs(a.value - b.value) < 4 * math.hypot(a.stderr, b.stderr)
-    for k in (1, 2):  # the spread of 600 logarithms is known to 3 %, and these have heavier tails than a Gaussian
-        assert pairs[0][k].std() == pytest.approx(pairs[1][k].std().item(), rel=0.15)
+    for k in (1, 2):  # the spread of 300 logarithms is known to 4 %, and these have heavier tails than a Gaussian
+        assert pairs[0][k].std() == pytest.approx(pairs[1][k].std().item(), rel=0.2)
 
 
 def test_other_ensembles_are_refused_without_matrices():
