@@ -76,12 +76,10 @@ def test_clamping_is_advised_where_it_was_tried_and_never_unseen():
     assert "clamp" not in alarms("entries-outlying", one_bit_turned_no_data(0))[0].remedy
 
 
-def test_heights_and_gaps_of_several_outliers_are_possible_and_of_the_last(seed=0):
-    weight = 0.05 * torch.randn(64, 64, generator=torch.Generator().manual_seed(seed))
+def test_the_gap_that_is_told_of_several_outliers_is_that_behind_the_last():
+    weight = 0.05 * torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
     weight[3, :5] = torch.tensor([40.0, 38.0, 36.0, 34.0, 32.0])
     found = judged("entries-outlying", {"state_dict": {"a.weight": weight, "b.weight": weight.flip(0)[:60] * 1.5}})[0]
-    height = found.evidence[0].measured
-    assert height == pytest.approx(float(40 / weight.square().mean().sqrt()), rel=0.02) and height <= 64
     ratio = 32.0 / float(weight[weight < 30].abs().max())
     assert found.says.startswith("5 of 4096 entries") and f"the smallest of them is {ratio:.3g} times larger" in found.says
 
