@@ -81,7 +81,9 @@ def test_the_gap_that_is_told_of_several_outliers_is_that_behind_the_last():
     weight[3, :5] = torch.tensor([40.0, 38.0, 36.0, 34.0, 32.0])
     found = judged("entries-outlying", {"state_dict": {"a.weight": weight, "b.weight": weight.flip(0)[:60] * 1.5}})[0]
     ratio = 32.0 / float(weight[weight < 30].abs().max())
-    assert found.says.startswith("5 of 4096 entries") and f"the smallest of them is {ratio:.3g} times larger" in found.says
+    assert (
+        found.says.startswith("5 of 4096 entries") and f"the smallest of them is {ratio:.3g} times larger" in found.says
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -63,13 +63,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         readings.append(evidence("loss with the entries clamped", after.loss, stderr=after.stderr, where=worst.name))
         if severity != "note":  # only what was tried and does not cost anything
             remedy += f"; model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})"
-    yield Finding(
-        severity=severity,
-        where=worst.name,
-        says=says,
-        remedy=remedy,
-        evidence=tuple(readings),
-    )
+    yield Finding(severity=severity, where=worst.name, says=says, remedy=remedy, evidence=tuple(readings))
 
 
 def _severity(before: float, after: float, *, dominates: bool) -> Severity:
