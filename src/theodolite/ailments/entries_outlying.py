@@ -5,8 +5,8 @@ $P(|w|>t)\propto t^{-\alpha}$, the k largest lie a factor r above the next with 
 Hill's estimate from the ranks below the gap, moved two standard errors to the heavy side. Eight gaps are tried per layer;
 entries count as outliers if the chance of all of them together is below 1e-4 and they also lie three times above the Gaussian
 maximum $\sqrt{2\log n}$. With a model and data the harm is measured: the entries are clamped to the next largest and the loss
-is computed again; clamping is advised only then. Outliers that the network needs are a note. Without data it is a warning if one entry makes up most of its
-row.
+is computed again; clamping is advised only then. Outliers that the network needs are a note. Without data it is a warning if
+one entry makes up most of its row.
 """
 
 from __future__ import annotations
