@@ -6,6 +6,8 @@ examples as inputs to learn a target that is one feature. The symmetry is measur
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -120,12 +122,10 @@ def _fed_by_input(model: nn.Module, x: Tensor, inputs: int) -> dict[str, nn.Line
         return hook
 
     own = [(name, m) for name, m in model.named_modules() if any(True for _ in m.parameters(recurse=False))]
-    handles = [module.register_forward_hook(note(name)) for name, module in own]
-    try:
+    with ExitStack() as stack:
+        for name, module in own:
+            stack.enter_context(module.register_forward_hook(note(name)))
         model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
     if not order:
         return None
     first = order[0]
@@ -139,15 +139,14 @@ def _values_into(
     model: nn.Module, x: Tensor, layers: list[tuple[str, nn.Linear]]
 ) -> list[tuple[str, nn.Linear, Tensor]]:
     seen: list[tuple[str, nn.Linear, Tensor]] = []
-    handles = [
-        module.register_forward_hook(lambda m, given, _, name=name: seen.append((name, m, given[0].flatten(1))))
-        for name, module in layers
-    ]
-    try:
+
+    def keep(name: str, module: nn.Linear, given: tuple[Tensor, ...], _: Any) -> None:
+        seen.append((name, module, given[0].flatten(1)))
+
+    with ExitStack() as stack:
+        for name, module in layers:
+            stack.enter_context(module.register_forward_hook(partial(keep, name)))
         model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
     return seen
 
 

@@ -11,14 +11,6 @@ from theodolite.measure.experiments import Draws, Problem, tilted_draws
 DRAWS, NORM2 = 1500, 2.0
 
 
-def predict(inputs: int, samples: int, widths: tuple[int, ...]) -> float:
-    return NORM2 * (1 - samples / inputs) / (samples / inputs)
-
-
-def without_the_share(inputs: int, samples: int, widths: tuple[int, ...]) -> float:
-    return NORM2 / (samples / inputs)
-
-
 def measure(
     inputs: int, samples: int, widths: tuple[int, ...], *, generator: torch.Generator, off: float = 1.0
 ) -> Estimate:
@@ -43,7 +35,7 @@ law = Law(
     formula=r"\sigma_*^{2(L+1)}\to\|\theta_*\|^2/\alpha,\qquad\|\theta_\perp\|^2\to\|\theta_*\|^2\,\frac{1-\alpha}{\alpha},\quad\alpha=P/n_0",
     assumes={"prior variance of largest evidence": {"off": 1.1}, "samples and widths large": None},
     source="hanin2023",
-    predict=predict,
+    predict=lambda inputs, samples, widths: NORM2 * (1 - samples / inputs) / (samples / inputs),
     measure=measure,
     cases=(
         {"inputs": 200, "samples": 100, "widths": (300,)},
@@ -55,5 +47,5 @@ law = Law(
     quantity="mean squared length across the samples",
     erratum="Lecture notes put the length across the samples at |theta*|^2 / alpha; that is the length of all the weights, "
     "and the part across them is 1 - alpha of it.",
-    refuted=without_the_share,
+    refuted=lambda inputs, samples, widths: NORM2 / (samples / inputs),
 )

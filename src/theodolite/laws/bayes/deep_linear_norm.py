@@ -10,14 +10,6 @@ from theodolite.theory.bayes import log_norm_moments
 NETS = 300
 
 
-def predict(width: int, hidden_layers: int) -> float:
-    return log_norm_moments((width,) * (hidden_layers + 1))[0]
-
-
-def half_as_much(width: int, hidden_layers: int) -> float:
-    return -hidden_layers / (4 * width)
-
-
 def measure(
     width: int, hidden_layers: int, *, generator: torch.Generator, copies: int = 1, gated: bool = False
 ) -> Tensor:
@@ -32,7 +24,7 @@ law = Law(
     r"E\ln\|\theta\|=\tfrac{1}{2}\sum_{l=0}^L\left[\psi(\tfrac{n_l}{2})+\ln\tfrac{2}{n_l}\right]\approx-\frac{L+1}{2n}",
     assumes={"units independent": {"copies": 2}, "no nonlinearity": {"gated": True}},
     source="hanin2023",
-    predict=predict,
+    predict=lambda width, hidden_layers: log_norm_moments((width,) * (hidden_layers + 1))[0],
     measure=measure,
     cases=({"width": 8, "hidden_layers": 4}, {"width": 12, "hidden_layers": 12}, {"width": 20, "hidden_layers": 10}),
     full=({"width": 50, "hidden_layers": 50},),
@@ -40,5 +32,5 @@ law = Law(
     quantity="mean log norm of the weights",
     erratum="Lecture notes give the chi-squared factors half their variance and leave one of them out: L / 4n instead of "
     "(L + 1) / 2n.",
-    refuted=half_as_much,
+    refuted=lambda width, hidden_layers: -hidden_layers / (4 * width),
 )

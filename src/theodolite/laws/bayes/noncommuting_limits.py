@@ -12,10 +12,6 @@ from theodolite.measure.experiments import product_log_norms
 NETS = 250
 
 
-def predict(weight_layers: int, ratio: float) -> float:
-    return math.exp(-ratio / 2)
-
-
 def measure(
     weight_layers: int, ratio: float, *, generator: torch.Generator, deeper: int = 1, gated: bool = False
 ) -> Estimate:
@@ -30,7 +26,7 @@ law = Law(
     formula=r"e^{E\ln\|\theta\|}\to e^{-\lambda/2},\quad\lambda=\sum_l1/n_l",
     assumes={"width in proportion to depth": {"deeper": 2}, "no nonlinearity": {"gated": True}},
     source="hanin2023",
-    predict=predict,
+    predict=lambda weight_layers, ratio: math.exp(-ratio / 2),
     measure=measure,
     cases=(
         {"weight_layers": 4, "ratio": 0.25},

@@ -9,10 +9,6 @@ from theodolite.measure.experiments import flow_limit
 SCALE = 0.3
 
 
-def predict(instance: int) -> float:
-    return 1.0
-
-
 def measure(instance: int, ridge: float, *, penalty: str = "the potential") -> float:
     """The distance from the trained diagonal network of the least penalized square error, by Newton's method."""
     x, y, shape = interpolation(instance)
@@ -38,7 +34,7 @@ law = Law(
     formula=r"\arg\min|X\beta-y|^2+\lambda Q(\beta)=\arg\min_{X\beta=y}Q+O(\lambda)",
     assumes={"the penalty is the potential": {"penalty": "l2"}},
     source="woodworth2020",
-    predict=predict,
+    predict=lambda **case: 1.0,
     measure=measure,
     cases=tuple({"instance": 1, "ridge": r} for r in (1e-3, 3e-4, 1e-4, 3e-5)),
     full=({"instance": 1, "ridge": 1e-5},),

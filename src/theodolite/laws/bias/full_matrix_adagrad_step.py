@@ -13,10 +13,6 @@ def predict(label: float, visits: int) -> float:
     return _learnt(label, visits, power=-0.5)
 
 
-def as_printed(label: float, visits: int) -> float:
-    return _learnt(label, visits, power=0.5)
-
-
 def _learnt(label: float, visits: int, power: float) -> float:
     w, total = 0.0, 1.0
     for _ in range(visits):
@@ -51,5 +47,5 @@ law = Law(
     quantity="share of the labels learned",
     erratum="Printed in slides as a step along the root of A itself, with w_t on both sides. (The same slides write y_t for y_j "
     "in the last line on the Vovk-Azoury-Warmuth forecast.)",
-    refuted=as_printed,
+    refuted=lambda label, visits: _learnt(label, visits, power=0.5),
 )

@@ -10,10 +10,6 @@ from theodolite.theory.bias import gaussian_lower_bound
 SIDE, PROBLEMS, TARGETS = 64, 24, 8
 
 
-def predict(k: int, examples: str) -> float:
-    return gaussian_lower_bound(k, SIDE, fresh=examples == "fresh")
-
-
 def measure(k: int, examples: str, *, generator: torch.Generator, learner: str = "least squares") -> Tensor:
     """Each of several features is the target once, all alike in law; a draw is the mean over them."""
     if learner == "least squares":
@@ -35,7 +31,7 @@ law = Law(
     formula=r"E\,\tfrac{1}{d}|X\hat w-Xe_1|^2=\left(1-\frac{k}{d}\right)^2,\qquad E\,|\hat w-e_1|^2=1-\frac{k}{d}",
     assumes={"a learner that treats all directions alike": {"learner": "exponentiated gradient"}},
     source="warmuth2021",
-    predict=predict,
+    predict=lambda k, examples: gaussian_lower_bound(k, SIDE, fresh=examples == "fresh"),
     measure=measure,
     cases=tuple({"k": k, "examples": e} for e in ("all d", "fresh") for k in (16, 32, 48)),
     full=tuple({"k": k, "examples": e} for e in ("all d", "fresh") for k in (8, 56)),

@@ -12,10 +12,6 @@ def predict(above: float, below: float, bias: str = "homogeneous") -> float:
     return -found.bias / float(found.weight[0])
 
 
-def support_vector_machine(above: float, below: float) -> float:
-    return predict(above, below, bias="free")
-
-
 def measure(above: float, below: float, *, speed: float = 1.0) -> float:
     """The boundary that the flow's direction of growth between log t = 100 and 200 draws; the bias learns so much faster."""
     rows = np.array([[above, speed**0.5], [-below, -(speed**0.5)]])
@@ -35,5 +31,5 @@ law = Law(
     tolerance=1e-6,  # the integrator keeps 1e-10 of some hundreds, over a growth of a hundred
     quantity="boundary",
     erratum="It is often said that logistic regression with a bias tends to the support vector machine.",
-    refuted=support_vector_machine,
+    refuted=lambda above, below: predict(above, below, bias="free"),
 )

@@ -14,10 +14,6 @@ from theodolite.core.law import Law
 FEATURES, PROBLEMS, TEAMS, STEPS = 32, 8, 16, 30
 
 
-def predict(examples: int, learners: int) -> float:
-    return (1 - examples / FEATURES) / learners
-
-
 def measure(
     examples: int, learners: int, *, generator: torch.Generator, starts: str = "own", power: float = 2.0
 ) -> list[float]:
@@ -52,7 +48,7 @@ law = Law(
         "the squared loss, for the number": {"power": 1.8},
     },
     source="krogh1995; warmuth2021",
-    predict=predict,
+    predict=lambda examples, learners: (1 - examples / FEATURES) / learners,
     measure=measure,
     cases=(
         {"examples": 8, "learners": 1},

@@ -10,10 +10,6 @@ from theodolite.measure.experiments import least_squares_weights, multiplicative
 SIDE = 64
 
 
-def predict(update: str, bits: int) -> float:
-    return float(bits if update == "least squares" else 2**bits)
-
-
 def measure(update: str, bits: int, *, generator: torch.Generator, independent: bool = True) -> float:
     """Rows chosen so that ``bits`` of them are independent over the field of two elements."""
     if independent:
@@ -44,7 +40,7 @@ law = Law(
     formula=r"\mathrm{rank}\,W_k^{\mathrm{LLS}}=k,\qquad\mathrm{rank}\,W_k^{\mathrm{EGU}}=2^{\mathrm{rank}_{2}(X_k)}",
     assumes={"examples independent as bits": {"independent": False}},
     source="warmuth2005; warmuth2021",
-    predict=predict,
+    predict=lambda update, bits: float(bits if update == "least squares" else 2**bits),
     measure=measure,
     cases=tuple({"update": u, "bits": b} for u in ("least squares", "egu", "spindly") for b in (2, 3, 4, 5)),
     repeats=2,

@@ -13,10 +13,6 @@ from theodolite.optim import EGU
 PROBLEMS, PASSES = 8, 2
 
 
-def predict(kind: str, d: int) -> Band:
-    return Band.around(0.0, abs=1e-12)  # rounding of a sum of d logarithms of order ten
-
-
 def measure(kind: HadamardKind, d: int, *, generator: torch.Generator, relative_lr: float | None = None) -> list[float]:
     """The largest rise of the relative entropy to the target over examples one by one, zero if none, in each problem."""
     x, y = sparse_problems(kind, d, PROBLEMS, generator=generator)
@@ -46,7 +42,7 @@ law = Law(
     formula=r"\eta=\frac{1}{X^2UW_d},\ W_d-1-\log W_d=\log d\ \Rightarrow\ D(u,w_{t+1})\le D(u,w_t)",
     assumes={"room for the weights to grow": {"relative_lr": 4.0 / 3.0}, "labels that the target explains": None},
     source="kivinen1997",
-    predict=predict,
+    predict=lambda **case: Band.around(0.0, abs=1e-12),  # rounding of a sum of d logarithms of order ten
     measure=measure,
     cases=tuple({"kind": kind, "d": d} for kind in ("flipped", "signs", "gauss") for d in (32, 128)),
     repeats=1,

@@ -13,10 +13,6 @@ from theodolite.theory.bias import hadamard_lower_bound
 SIDE, PROBLEMS = 64, 16
 
 
-def predict(learner: str, examples: int) -> Band:
-    return Band(high=hadamard_lower_bound(examples, SIDE))  # what no invariant learner can do
-
-
 def private_rates(x: Tensor, y: Tensor, lr: float, steps: int) -> Tensor:
     """Gradient descent in which feature i has the rate lr times its own weight."""
     w = torch.full((x.shape[0], SIDE), 1 / SIDE, dtype=x.dtype)
@@ -44,7 +40,8 @@ law = Law(
     formula=r"w_{t+1}=w_t-\eta\,\mathrm{diag}(w_t)\nabla L\quad\text{or}\quad w=u^2-v^2:\qquad L\ll1-\frac{k}{d}",
     assumes={"features that reach the layer one by one": {"turned": True}},
     source="warmuth2021",
-    predict=predict,
+    # what no invariant learner can do
+    predict=lambda learner, examples: Band(high=hadamard_lower_bound(examples, SIDE)),
     measure=measure,
     cases=(
         {"learner": "private rates", "examples": 20},

@@ -10,11 +10,6 @@ from theodolite.theory.bias import random_sign_least_squares_loss
 SIDE, PROBLEMS, TARGETS = 64, 24, 8
 
 
-def predict(k: int) -> float:
-    # Square sign matrices of side 64 lose rank with probability below 1e-15 for k <= 48 rows: the rank is k.
-    return random_sign_least_squares_loss(k, SIDE)
-
-
 def measure(k: int, *, generator: torch.Generator, louder: float = 1.0) -> Tensor:
     """``louder`` makes the relevant columns stand out: the columns are then not exchangeable."""
     x, _ = sparse_problems("signs", SIDE, PROBLEMS, generator=generator)
@@ -30,7 +25,8 @@ law = Law(
     formula=r"E\,\tfrac{1}{d}|X\hat w-Xe_1|^2=\left(1-\frac{k}{d}\right)\left(1-\frac{E\,\mathrm{rank}(X_k)}{d}\right)",
     assumes={"exchangeable features": {"louder": 1.25}},
     source="warmuth2021",
-    predict=predict,
+    # Square sign matrices of side 64 lose rank with probability below 1e-15 for k <= 48 rows: the rank is k.
+    predict=lambda k: random_sign_least_squares_loss(k, SIDE),
     measure=measure,
     cases=tuple({"k": k} for k in (16, 32, 48)),
     full=({"k": 8}, {"k": 56}),

@@ -15,10 +15,6 @@ from theodolite.theory.bias import hadamard_lower_bound
 SIDE, PROBLEMS, LR, STEPS = 16, 8, 0.5, 400
 
 
-def predict(measurements: int) -> float:
-    return hadamard_lower_bound(measurements, SIDE**2)
-
-
 def measure(measurements: int, *, generator: torch.Generator, factors: int = 1) -> list[float]:
     """The loss over all measurements, problem by problem. A Hadamard row of d^2 signs is a product of two rows of d."""
     x, y = sparse_problems("flipped", SIDE**2, PROBLEMS, generator=generator)
@@ -49,7 +45,7 @@ law = Law(
     formula=r"E\,\frac1{d^2}\sum_{i\le d^2}(\hat y_i-y_i)^2\ge1-\frac k{d^2}",
     assumes={"one matrix, not a product of two": {"factors": 2}},
     source="warmuth2021; gunasekar2017",
-    predict=predict,
+    predict=lambda measurements: hadamard_lower_bound(measurements, SIDE**2),
     measure=measure,
     cases=tuple({"measurements": count} for count in (64, 128, 192)),
     repeats=1,

@@ -12,11 +12,6 @@ from theodolite.theory.bias import unflipped_lower_bound
 SIDE, ORDERS = 32, 3000
 
 
-def predict(k: int) -> Band:
-    # The loss spreads between draws by about 1.5 k/(d(d-k)); three errors of the mean of 3000 draws, doubled.
-    return Band.around(unflipped_lower_bound(k, SIDE), abs=6 * 1.5 * k / (SIDE * (SIDE - k)) / ORDERS**0.5)
-
-
 def measure(k: int, *, generator: torch.Generator, kind: HadamardKind = "permuted") -> Tensor:
     """Seen labels are known; an unseen one is guessed by minus the sum of the seen ones over their number."""
     y = sparse_problem(kind, SIDE, k, generator=generator).y
@@ -34,7 +29,8 @@ law = Law(
     formula=r"E\,\frac{1}{d}\sum_{i>k}\Big(y_i+\tfrac{1}{d-k}\sum_{j\le k}y_j\Big)^2=1-\frac{k}{d-1}",
     assumes={"labels not flipped": {"kind": "flipped"}},
     source="warmuth2021",
-    predict=predict,
+    # The loss spreads between draws by about 1.5 k/(d(d-k)); three errors of the mean of 3000 draws, doubled.
+    predict=lambda k: Band.around(unflipped_lower_bound(k, SIDE), abs=6 * 1.5 * k / (SIDE * (SIDE - k)) / ORDERS**0.5),
     measure=measure,
     cases=tuple({"k": k} for k in (4, 8, 16, 24)),
     repeats=1,

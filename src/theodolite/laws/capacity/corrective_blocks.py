@@ -9,12 +9,6 @@ from theodolite.core.reading import Band
 SAMPLES, INPUTS = 200, 20
 
 
-def predict(share: float) -> Band:
-    # What 200 random labels have in a share s of all directions scatters by sqrt(2 s (1 - s) / 200), 0.05 at most; the mean of 40
-    # draws by 0.008; three such errors and a wander of two
-    return Band.around(1 - share, abs=0.04)
-
-
 def measure(share: float, *, generator: torch.Generator, labels: str = "random") -> float:
     z = torch.randn(SAMPLES, INPUTS, generator=generator, dtype=torch.float64)
     z = z / z.norm(dim=1, keepdim=True)
@@ -29,7 +23,9 @@ law = Law(
     formula=r"\frac{E|y-\hat y|^2}{|y|^2}=1-\frac{N_0}{n}",
     assumes={"labels without structure": {"labels": "smooth"}},
     source="bresler2020",
-    predict=predict,
+    # What 200 random labels have in a share s of all directions scatters by sqrt(2 s (1 - s) / 200), 0.05 at most; the mean of 40
+    # draws by 0.008; three such errors and a wander of two
+    predict=lambda share: Band.around(1 - share, abs=0.04),
     measure=measure,
     cases=({"share": 0.05}, {"share": 0.25}, {"share": 0.5}, {"share": 0.75}),
     repeats=40,

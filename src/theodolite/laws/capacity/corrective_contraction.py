@@ -29,14 +29,6 @@ def theory(n: int) -> Contraction:
     return corrective_contraction(x, y, scale=scale, generator=torch.Generator().manual_seed(0), draws=20_000)
 
 
-def predict(n: int, units: int) -> float:
-    return theory(n).factor(units)
-
-
-def unsquared(n: int, units: int) -> float:
-    return theory(n).factor(units) ** 2
-
-
 def measure(n: int, units: int, *, generator: torch.Generator, widen: float = 1.0) -> Tensor:
     x, y = points(n)
     theta = float(torch.pdist(x).min()) / widen
@@ -51,7 +43,7 @@ law = Law(
     r"\approx\frac{32}{3}c^2\log^4n\,\frac{n}{\theta^4N_0}",
     assumes={"frequencies as wide as the separation asks": {"widen": 1.2}},
     source="bresler2020, Theorem 1",
-    predict=predict,
+    predict=lambda n, units: theory(n).factor(units),
     measure=measure,
     cases=({"n": 8, "units": 250}, {"n": 8, "units": 1500}, {"n": 30, "units": 100}),
     full=({"n": 30, "units": 2000}, {"n": 100, "units": 500}),
@@ -62,5 +54,5 @@ law = Law(
     resolution=1.3,
     quantity="share of the squared residual left by one group",
     erratum="The slides' last line lets the norm itself, not its square, shrink by n over theta^4 N_0.",
-    refuted=unsquared,
+    refuted=lambda n, units: theory(n).factor(units) ** 2,
 )

@@ -30,10 +30,6 @@ def threshold() -> float:
     ).threshold
 
 
-def predict(units: int) -> Band:
-    return Band(low=0.0) if units < threshold() else Band(high=0.0)
-
-
 def measure(units: int, *, generator: torch.Generator, widen: float = 1.0) -> Tensor:
     """By how much a group of so many units makes the squared residual larger than the labels', as a share; many groups."""
     x, y = points()
@@ -46,7 +42,7 @@ law = Law(
     formula=r"N_0^*=\frac{E\,|F|^2\eta^2\sum_j(t_j-T)_+^2-|Ky|^2}{|y|^2-|(I-K)y|^2}",
     assumes={"frequencies no wider than the separation asks": {"widen": 1.5}},
     source="bresler2020, Theorem 1",
-    predict=predict,
+    predict=lambda units: Band(low=0.0) if units < threshold() else Band(high=0.0),
     measure=measure,
     cases=({"units": 500}, {"units": 1_250}, {"units": 2_800}),  # the threshold is 1,885
     full=({"units": 1_500}, {"units": 2_350}),

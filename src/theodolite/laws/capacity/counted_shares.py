@@ -9,10 +9,6 @@ REPEATS = 8000
 """Counts times kinds: the more kinds, the better one count knows its excess."""
 
 
-def predict(kinds: int, samples: int) -> float:
-    return (kinds - 1) / (2 * samples)
-
-
 def measure(kinds: int, samples: int, *, generator: torch.Generator, copies: int = 1) -> Tensor:
     """The excess of each of many counts, each kind counted once more than it was seen; kinds have shares as 1, 2, ..., k."""
     shares = torch.arange(1, kinds + 1, dtype=torch.float64)
@@ -30,7 +26,7 @@ law = Law(
     formula=r"\mathbb E\,[-\log\hat p(x)]-H(p)\to\frac{k-1}{2n},\quad\hat p=\frac{c+1}{n+k}",
     assumes={"samples drawn independently": {"copies": 2}},
     source="krichevsky1981",
-    predict=predict,
+    predict=lambda kinds, samples: (kinds - 1) / (2 * samples),
     measure=measure,
     cases=({"kinds": 2, "samples": 200}, {"kinds": 8, "samples": 600}, {"kinds": 20, "samples": 2000}),
     tolerance=0.1,  # three errors of the mean of so many chi-squareds are 5 to 7 %; the next order is about k/n, 1 %

@@ -10,12 +10,6 @@ from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 DRAWS = 3
 
 
-def predict(points: int, classes: int, activation: MemorizingActivation, error: float) -> Band:
-    # Slopes of 2 (classes - 1) magnify the rounding of the values, which grows with one over the smallest gap between
-    # projected points, about points^2: width x 1e-16 x points^2, times a few.
-    return Band.around(0.0, abs=2 * (classes - 1) * 1e-11 * points**2)
-
-
 def measure(
     points: int,
     classes: int,
@@ -59,7 +53,9 @@ law = Law(
         "double precision": {"single": True},
     },
     source="yun2019, Proposition 3.2",
-    predict=predict,
+    # Slopes of 2 (classes - 1) magnify the rounding of the values, which grows with one over the smallest gap between
+    # projected points, about points^2: width x 1e-16 x points^2, times a few.
+    predict=lambda points, classes, activation, error: Band.around(0.0, abs=2 * (classes - 1) * 1e-11 * points**2),
     measure=measure,
     cases=(
         {"points": 1200, "classes": 10, "activation": "relu", "error": 0.0},

@@ -7,10 +7,6 @@ from theodolite.measure.capacity import lipschitz_code, zigzags
 from theodolite.theory.capacity import lipschitz_entropy_number
 
 
-def predict(bits: int, side: str) -> float:
-    return lipschitz_entropy_number(bits)
-
-
 def measure(bits: int, side: str, *, slope: float = 1.0, lifted: float = 0.0) -> float:
     if (
         side == "packing"
@@ -29,7 +25,7 @@ law = Law(
     formula=r"\epsilon_n=\frac{1}{n+1}",
     assumes={"slopes at most 1": {"slope": 1.0 + 3.6e-10}, "f(0) = 0": {"lifted": 3.6e-10}},
     source="kolmogorov1959",
-    predict=predict,
+    predict=lambda bits, side: lipschitz_entropy_number(bits),
     measure=measure,
     cases=tuple({"bits": bits, "side": side} for bits in (1, 3, 7) for side in ("code", "packing")),
     full=({"bits": 5, "side": "code"}, {"bits": 9, "side": "packing"}),

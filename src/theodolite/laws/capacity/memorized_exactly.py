@@ -10,12 +10,6 @@ from theodolite.theory.capacity.memory_bounds import MemorizingActivation
 DRAWS = 6
 
 
-def predict(points: int, inputs: int, outputs: int, activation: MemorizingActivation) -> Band:
-    # Slopes are one over the smallest gap between projected points, about points^2; rounding costs 1e-16 of that in each
-    # of some ten to a hundred terms, in three layers.
-    return Band.around(0.0, abs=1e-11 * points**2)
-
-
 def measure(
     points: int,
     inputs: int,
@@ -59,7 +53,9 @@ law = Law(
     r"4\lfloor d_1/2\rfloor\lfloor d_2/2d_y\rfloor\ge N\ (\mathrm{hard\ tanh})",
     assumes={"no point with two targets": {"repeated": True}, "double precision": {"single": True}},
     source="yun2019, Theorem 3.1",
-    predict=predict,
+    # Slopes are one over the smallest gap between projected points, about points^2; rounding costs 1e-16 of that in each
+    # of some ten to a hundred terms, in three layers.
+    predict=lambda points, inputs, outputs, activation: Band.around(0.0, abs=1e-11 * points**2),
     measure=measure,
     cases=(
         {"points": 300, "inputs": 10, "outputs": 1, "activation": "hardtanh"},

@@ -11,10 +11,6 @@ from theodolite.measure.regions import regions_on_line
 from theodolite.theory.capacity import most_pieces
 
 
-def predict(first: int, second: int) -> Band:
-    return Band(high=most_pieces([first, second]))
-
-
 def measure(
     first: int, second: int, *, generator: torch.Generator, three_pieces: bool = False, deeper: bool = False
 ) -> float:
@@ -52,7 +48,7 @@ law = Law(
     formula=r"\mathrm{pieces}\le (p-1)d_1+(p-1)d_2\big((p-1)d_1+1\big)+1=(d_1+1)(d_2+1)\ \ (p=2)",
     assumes={"activations of two pieces": {"three_pieces": True}, "two hidden layers": {"deeper": True}},
     source="yun2019, Theorem 3.3",
-    predict=predict,
+    predict=lambda first, second: Band(high=most_pieces([first, second])),
     measure=measure,
     cases=({"first": 8, "second": 8}, {"first": 5, "second": 12}, {"first": 20, "second": 10}),
     repeats=2,

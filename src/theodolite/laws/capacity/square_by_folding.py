@@ -10,10 +10,6 @@ from theodolite.construct.regions import sawtooth
 from theodolite.core.law import Law
 
 
-def predict(folds: int) -> float:
-    return 4.0 ** -(folds + 1)
-
-
 def measure(folds: int, *, weight: float = 0.25, right: float = 1.0) -> float:
     """The largest error over a grid that holds the middle of every piece."""
     x = torch.linspace(0, right, 8 * 2**folds + 1, dtype=torch.float64)[:, None]
@@ -28,7 +24,7 @@ law = Law(
     formula=r"\max_{0\le x\le1}\Big|x-\sum_{s=1}^m4^{-s}f^{\circ s}(x)-x^2\Big|=4^{-(m+1)}",
     assumes={"teeth a quarter as high each": {"weight": 0.251}, "inputs between 0 and 1": {"right": 1.02}},
     source="yarotsky2017, Proposition 2",
-    predict=predict,
+    predict=lambda folds: 4.0 ** -(folds + 1),
     measure=measure,
     cases=tuple({"folds": folds} for folds in (1, 2, 4, 6)),
     full=({"folds": 9},),

@@ -15,10 +15,6 @@ AXES = (1.0, 0.7, 0.4, 0.3)
 STEPS, TRAINED, TESTED = 60, 200, 10_000
 
 
-def predict(numbers: int) -> Band:
-    return Band.around(ellipsoid_stable_width(AXES, dimension=numbers), rel=0.03)
-
-
 def boundary(numbers: int, count: int, generator: torch.Generator) -> Tensor:
     """Points and their opposites on the section with one axis more than there are numbers."""
     x = torch.randn(count // 2, numbers + 1, generator=generator)
@@ -63,7 +59,7 @@ law = Law(
     formula=r"\delta_n\Big(\Big\{\sum_i\frac{x_i^2}{a_i^2}\le1\Big\}\Big)=a_{n+1}",
     assumes={"a continuous code": {"cut": True}},
     source="cohen2022",
-    predict=predict,
+    predict=lambda numbers: Band.around(ellipsoid_stable_width(AXES, dimension=numbers), rel=0.03),
     measure=measure,
     cases=({"numbers": 1}, {"numbers": 2}, {"numbers": 3}),
     repeats=3,

@@ -9,10 +9,6 @@ from theodolite.core.reading import Band
 GRID, TESTED = 512, 48
 
 
-def predict(bits: int) -> Band:
-    return Band(high=3 * 2 ** (-bits / 2 - 1))
-
-
 def measure(bits: int, *, missing_bits: int = 0) -> float:
     r"""The largest $|x-M(a(x))|$ over points of the curve $t\mapsto1_{[0,t]}$ of $L^2$, whose entropy numbers are known."""
     rng = np.random.default_rng(bits)  # one draw: a bound holds for each, and needs no mean
@@ -42,7 +38,7 @@ law = Law(
     formula=r"\delta_{26n}(K)\le3\,\epsilon_n(K),\qquad\epsilon_n(\{1_{[0,t]}\})=2^{-n/2-1}",
     assumes={"a cover by 2^n balls": {"missing_bits": 1}, "a Hilbert space": None},
     source="cohen2022; kirszbraun1934",
-    predict=predict,
+    predict=lambda bits: Band(high=3 * 2 ** (-bits / 2 - 1)),
     measure=measure,
     cases=({"bits": 4}, {"bits": 5}, {"bits": 6}),
     quantity="largest distance of a point from what comes back",

@@ -6,10 +6,6 @@ from theodolite.construct.capacity import least_squares_group
 from theodolite.core.law import Law
 
 
-def predict(inputs: int) -> float:
-    return 1.0
-
-
 def measure(n: int, inputs: int, *, generator: torch.Generator, distinct: int | None = None) -> float:
     """The fewest units, in steps of a twentieth of n, that fit random labels to a ten-thousandth of their mean square."""
     z = torch.randn(n, inputs, generator=generator, dtype=torch.float64)
@@ -30,7 +26,7 @@ law = Law(
     formula=r"N\approx n",
     assumes={"points that are new": {"distinct": 30}},
     source="bresler2020",
-    predict=predict,
+    predict=lambda **case: 1.0,
     measure=measure,
     cases=tuple({"n": n, "inputs": d} for d in (2, 20) for n in (40, 60, 80, 100, 120, 160)),
     full=tuple({"n": n, "inputs": d} for d in (2, 20) for n in (200, 400)),

@@ -13,10 +13,6 @@ Norm = Literal["nuc", "fro"]
 DECAY = 5e-3
 
 
-def predict(classes: int, norm: Norm) -> float:
-    return float(np.linalg.norm(simplex_corners(classes), norm))
-
-
 def measure(classes: int, norm: Norm, *, generator: torch.Generator, rare: int = 2) -> float:
     """A norm that no rotation changes, of the centered and scaled class means where free features and a classifier end."""
     labels = torch.arange(classes).repeat_interleave(torch.tensor([2] * (classes - 1) + [rare]))
@@ -43,7 +39,7 @@ law = Law(
     formula=r"\left(\tfrac{\mu_c-\mu_G}{|\mu_c-\mu_G|}\right)_c=Q\sqrt{\tfrac{C}{C-1}}\left(I-\tfrac1C11^\top\right)",
     assumes={"classes of one size": {"rare": 12}, "weight decay, and training until it rules": None},
     source="papyan2020; zhu2021",
-    predict=predict,
+    predict=lambda classes, norm: float(np.linalg.norm(simplex_corners(classes), norm)),
     measure=measure,
     cases=({"classes": 3, "norm": "nuc"}, {"classes": 5, "norm": "nuc"}, {"classes": 5, "norm": "fro"}),
     tolerance=1e-3,  # the search stops at a slope of 1e-9 or after 60 steps, which leaves angles known to about 1e-5

@@ -9,14 +9,6 @@ from theodolite.theory.collapse import simplex_cosine
 DECAY = 5e-3
 
 
-def predict(classes: int) -> float:
-    return simplex_cosine(classes)
-
-
-def orthogonal(classes: int) -> float:
-    return 0.0
-
-
 def measure(classes: int, *, generator: torch.Generator, width: int | None = None, rare: int = 2) -> float:
     """The largest cosine of two centered class means where free features and a classifier minimize loss and decay."""
     d = width or classes + 2
@@ -50,7 +42,7 @@ law = Law(
         "weight decay, and training until it rules": None,
     },
     source="papyan2020; zhu2021",
-    predict=predict,
+    predict=lambda classes: simplex_cosine(classes),
     measure=measure,
     cases=({"classes": 4}, {"classes": 6}, {"classes": 10}),
     tolerance=1e-3,  # the search stops at a slope of 1e-9 or after 60 steps, which leaves angles known to about 1e-5
@@ -59,5 +51,5 @@ law = Law(
     along="classes",
     erratum="Collapsed class means are sometimes called mutually orthogonal; measured from the global mean their cosines are "
     "-1/(C-1).",
-    refuted=orthogonal,
+    refuted=lambda **case: 0.0,
 )

@@ -9,10 +9,6 @@ from theodolite.measure.curvature import activation_structure
 from theodolite.theory import Mlp
 
 
-def predict(activation: str, sizes: tuple[int, ...]) -> Band:
-    return Band.around(0.0, abs=1e-12)  # rounding
-
-
 def measure(activation: str, sizes: tuple[int, ...], *, generator: torch.Generator, weights: str = "sizes") -> float:
     spec = Mlp(widths=(12, 12), activation=activation, weight_variance=2.0, bias_variance=0.1)
     model = network(spec, 6, 12, generator=generator, dtype=torch.float64)
@@ -35,7 +31,7 @@ law = Law(
     formula=r"\frac{1}{N}\sum hh^T=\sum_c\frac{n_c}{N}\mu_c\mu_c^T+\frac{1}{N}\sum_i(h_i-\mu_{c(i)})(h_i-\mu_{c(i)})^T",
     assumes={"classes weighted by their size": {"weights": "equal"}},
     source="papyan2020traces",
-    predict=predict,
+    predict=lambda **case: Band.around(0.0, abs=1e-12),  # rounding
     measure=measure,
     cases=(
         {"activation": "relu", "sizes": (5, 20, 40)},

@@ -19,10 +19,6 @@ def predict(samples: int, loss: Literal["mse", "cross-entropy"]) -> float:
     return gauss_newton_rank(samples=samples, outputs=OUTPUTS, parameter_count=PARAMETERS, loss=loss)
 
 
-def by_samples(samples: int, loss: str) -> float:
-    return min(samples, PARAMETERS)
-
-
 def measure(
     samples: int, loss: str, *, generator: torch.Generator, repeated: bool = False, whole: bool = False
 ) -> float:
@@ -51,5 +47,5 @@ law = Law(
     along="samples",
     erratum="The rank of the Hessian is sometimes said to be at most the number of samples or of parameters; with C outputs "
     "already its Gauss-Newton part has up to C times as many directions as there are samples.",
-    refuted=by_samples,
+    refuted=lambda samples, loss: min(samples, PARAMETERS),
 )

@@ -9,14 +9,6 @@ from theodolite.theory import Mlp
 from theodolite.theory.curvature import cross_class_rank
 
 
-def predict(classes: int) -> float:
-    return cross_class_rank(classes)
-
-
-def every_pair(classes: int) -> float:
-    return classes**2
-
-
 def measure(classes: int, *, generator: torch.Generator, weights: str = "probabilities") -> float:
     spec = Mlp(widths=(8,), activation="tanh", weight_variance=2.0, bias_variance=0.1)
     model = network(spec, 5, classes, generator=generator, dtype=torch.float64)
@@ -34,7 +26,7 @@ law = Law(
     r"\mathrm{rank}(G_{class}+G_{cross}+G_{c=c'})\leq C(C-1)",
     assumes={"weights are the model's probabilities": {"weights": "equal"}},
     source="papyan2020traces",
-    predict=predict,
+    predict=lambda classes: cross_class_rank(classes),
     measure=measure,
     cases=({"classes": 2}, {"classes": 3}, {"classes": 4}),
     full=({"classes": 6},),
@@ -43,5 +35,5 @@ law = Law(
     along="classes",
     erratum="C outliers from the classes and C^2 from the pairs of classes are often counted; the pairs of equal classes "
     "add no direction of their own, and the means of the pairs of one class are tied by one relation.",
-    refuted=every_pair,
+    refuted=lambda classes: classes**2,
 )

@@ -10,10 +10,6 @@ from theodolite.measure.curvature import gauss_newton, label_gradients
 from theodolite.theory import Mlp
 
 
-def predict(classes: int) -> Band:
-    return Band.around(0.0, abs=1e-11)  # rounding
-
-
 def measure(classes: int, *, generator: torch.Generator, weights: str = "probabilities") -> float:
     spec = Mlp(widths=(6,), activation="relu", weight_variance=2.0, bias_variance=0.1)
     model = network(spec, 4, classes, generator=generator, dtype=torch.float64)
@@ -37,7 +33,7 @@ law = Law(
         "all labels, not the given ones alone": {"weights": "labels"},
     },
     source="papyan2020traces",
-    predict=predict,
+    predict=lambda **case: Band.around(0.0, abs=1e-11),  # rounding
     measure=measure,
     cases=({"classes": 3}, {"classes": 5}, {"classes": 8}),
     repeats=8,

@@ -8,10 +8,6 @@ from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_calibrated, dimension_twonn
 
 
-def predict(kind: str, dimension: int) -> float:
-    return float(dimension)
-
-
 def measure(kind: str, dimension: int, *, generator: torch.Generator, calibrated: bool = True) -> float:
     x = manifold(kind, 300, dimension, generator=generator)  # type: ignore[arg-type]
     found: Estimate = dimension_calibrated(x) if calibrated else dimension_twonn(x, rule="likelihood")
@@ -24,7 +20,7 @@ law = Law(
     formula=r"\hat d_{cal}=b_n^{-1}(\hat d),\quad b_n(d)=E[\hat d\mid\text{cube or Gaussian of dimension }d]",
     assumes={"calibration": {"calibrated": False}, "a shape between ball, cube and Gaussian": None},
     source="facco2017",
-    predict=predict,
+    predict=lambda kind, dimension: float(dimension),
     measure=measure,
     cases=(
         *({"kind": k, "dimension": d} for k, d in (("ball", 10), ("ball", 40))),

@@ -8,12 +8,6 @@ from theodolite.core.reading import Band
 from theodolite.measure.dimension import classical_mds
 
 
-def predict(points: int) -> Band:
-    return Band.around(
-        0.0, abs=1e-9
-    )  # square roots of eigenvalues that are right to 1e-16 of the largest, times the points
-
-
 def measure(points: int, *, generator: torch.Generator, power: float = 1.0) -> float:
     x = torch.randn(points, 4, generator=generator, dtype=torch.float64).numpy()
     if points == 3:
@@ -28,7 +22,8 @@ law = Law(
     formula=r"B=-\tfrac12JD^2J=YY^\top",
     assumes={"distances that points in space have": {"power": 1.0 + 7.1e-09}},
     source="torgerson1952",
-    predict=predict,
+    # square roots of eigenvalues that are right to 1e-16 of the largest, times the points
+    predict=lambda **case: Band.around(0.0, abs=1e-9),
     measure=measure,
     cases=({"points": 3}, {"points": 12}, {"points": 40}),
     repeats=8,

@@ -13,10 +13,6 @@ TRAINED, HIDDEN, NETS, STEPS, BATCH = 1437, 32, 4, 120, 100
 DIRECTIONS = 9  # TwoNN finds 8.9 dimensions in the digits, the maximum likelihood estimate with 20 neighbors 6.8
 
 
-def predict(directions: int) -> Band:
-    return Band(low=0.9)  # the share by which the objective dimension, too, calls a score reached
-
-
 def measure(directions: int, *, generator: torch.Generator, kept: int | None = None) -> list[float]:
     """Matthews correlation of a small network on principal directions over that on all 64 pixels, net by net."""
     x, y = digits()
@@ -63,7 +59,8 @@ law = Law(
         "curvature that so many directions span": None,
     },
     source="facco2017",
-    predict=predict,
+    # the share by which the objective dimension, too, calls a score reached
+    predict=lambda **case: Band(low=0.9),
     measure=measure,
     cases=({"directions": DIRECTIONS},),
     repeats=2,

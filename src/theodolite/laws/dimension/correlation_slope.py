@@ -8,10 +8,6 @@ from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_correlation
 
 
-def predict(kind: str, dimension: int) -> float:
-    return float(dimension)
-
-
 def measure(kind: str, dimension: int, *, generator: torch.Generator, noise_variance: float = 0.0) -> Estimate:
     x = rotated(manifold(kind, 1000, dimension, generator=generator), 12, generator=generator)  # type: ignore[arg-type]
     x = x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
@@ -26,7 +22,7 @@ law = Law(
         "distances small compared with the manifold": None,
     },
     source="grassberger1983",
-    predict=predict,
+    predict=lambda kind, dimension: float(dimension),
     measure=measure,
     cases=tuple({"kind": k, "dimension": d} for k, d in (("torus", 1), ("sphere", 2), ("sphere", 3))),
     full=({"kind": "torus", "dimension": 2}, {"kind": "sphere", "dimension": 4}),

@@ -12,12 +12,6 @@ from theodolite.core.law import Law
 LENGTH, DRAWS = 512, 40
 
 
-def predict(kept: int) -> float:
-    # A chi-square of m degrees has 2/m. Keeping m rows of L takes (2/m)(m/L) away; that HBv is not flat, its squares having
-    # variance 2, makes pairs of entries covary and adds 4/L.
-    return math.sqrt(2 / kept + 2 / LENGTH)
-
-
 def measure(kept: int, *, generator: torch.Generator, signs: bool = True) -> float:
     """The spread of L/m times the squared length of m entries, over draws and over groups of m entries in each."""
     apart = torch.ones(LENGTH, dtype=torch.float64)  # the difference of two images that differ in brightness alone
@@ -41,7 +35,9 @@ law = Law(
     formula=r"\operatorname{std}\!\left(\tfrac Lm\,|y_{1..m}|^2/|v|^2\right)\approx\sqrt{2/m+2/L}",
     assumes={"random signs first": {"signs": False}, "many fewer entries kept than there are": None},
     source="le2013; johnson1984",
-    predict=predict,
+    # A chi-square of m degrees has 2/m. Keeping m rows of L takes (2/m)(m/L) away; that HBv is not flat, its squares having
+    # variance 2, makes pairs of entries covary and adds 4/L.
+    predict=lambda kept: math.sqrt(2 / kept + 2 / LENGTH),
     measure=measure,
     cases=({"kept": 16}, {"kept": 64}, {"kept": 128}),
     # 320 squares or more in each of 16 repeats, those of one draw not quite independent: an error of 1.5 % with Student's t;

@@ -8,10 +8,6 @@ from theodolite.core.law import Law
 DRAWS = 100_000
 
 
-def predict(length: int, moment: str) -> float:
-    return {"variance": float(length), "kurtosis": 3.0}[moment]
-
-
 def measure(length: int, moment: str, *, generator: torch.Generator, diagonal: str = "gauss") -> float:
     """Of the second entry of H G Pi H B v, for a v of two equal entries and unit length."""
     v = torch.zeros(length, dtype=torch.float64)
@@ -34,7 +30,7 @@ law = Law(
     formula=r"(HG\Pi HBv)_i\sim N(0,L|v|^2)",
     assumes={"a Gaussian diagonal": {"diagonal": "signs"}},
     source="le2013",
-    predict=predict,
+    predict=lambda length, moment: {"variance": float(length), "kurtosis": 3.0}[moment],
     measure=measure,
     cases=(
         {"length": 4, "moment": "variance"},

@@ -8,10 +8,6 @@ from theodolite.core.reading import Estimate
 from theodolite.measure.dimension import dimension_gride
 
 
-def predict(near: int) -> float:
-    return 2.0
-
-
 def measure(near: int, *, generator: torch.Generator, noise_variance: float = 0.0, copies: float = 0.0) -> Estimate:
     x = rotated(manifold("torus", 1500, 2, generator=generator), 12, generator=generator)
     x = x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
@@ -31,7 +27,7 @@ law = Law(
         "neighbors nearer than the bends": None,
     },
     source="denti2022",
-    predict=predict,
+    predict=lambda **case: 2.0,
     measure=measure,
     cases=tuple({"near": n} for n in (1, 4, 16)),
     full=tuple({"near": n} for n in (2, 8)),

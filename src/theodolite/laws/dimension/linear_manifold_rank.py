@@ -7,10 +7,6 @@ from theodolite.core.law import Law
 from theodolite.measure.dimension import linear_rank
 
 
-def predict(dimension: int, columns: int) -> float:
-    return float(dimension)
-
-
 def measure(
     dimension: int, columns: int, *, generator: torch.Generator, noise_variance: float = 0.0, bend: float = 0.0
 ) -> float:
@@ -25,7 +21,7 @@ law = Law(
     formula=r"\mathrm{rank}\,\mathrm{Cov}(x)=d",
     assumes={"no noise": {"noise_variance": 1e-08}, "no bend": {"bend": 0.001}, "more rows than dimensions": None},
     source="jolliffe2002",
-    predict=predict,
+    predict=lambda dimension, columns: float(dimension),
     measure=measure,
     cases=tuple({"dimension": d, "columns": p} for d, p in ((1, 10), (5, 50), (20, 300))),
     repeats=3,

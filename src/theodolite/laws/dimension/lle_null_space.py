@@ -10,10 +10,6 @@ from theodolite.measure.dimension import lle_weights, nearest_neighbors
 NEIGHBOURS = 10
 
 
-def predict(dimension: int) -> Band:
-    return Band.around(0.0, abs=1e-6)  # the regularization of 1e-9 that makes ten weights in d < 10 dimensions unique
-
-
 def measure(dimension: int, *, generator: torch.Generator, curved: bool = False, neighbors: int = NEIGHBOURS) -> float:
     x = rotated(manifold("cube", 300, dimension, generator=generator), 12, generator=generator)
     if curved:
@@ -31,7 +27,8 @@ law = Law(
     formula=r"x_i=\sum_jw_{ij}x_j,\ \sum_jw_{ij}=1\ \Rightarrow\ (I-W)X=0,\quad Y^\top Y=nI",
     assumes={"flat": {"curved": True}, "more neighbors than dimensions": {"neighbors": 4}},
     source="roweis2000",
-    predict=predict,
+    # the regularization of 1e-9 that makes ten weights in d < 10 dimensions unique
+    predict=lambda **case: Band.around(0.0, abs=1e-6),
     measure=measure,
     cases=({"dimension": 2}, {"dimension": 3}, {"dimension": 5}),
     repeats=4,

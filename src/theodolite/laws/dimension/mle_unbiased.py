@@ -10,14 +10,6 @@ from theodolite.measure.dimension import dimension_mle
 NEIGHBOURS = 6
 
 
-def predict(kind: str, dimension: int) -> float:
-    return float(dimension)
-
-
-def averaged_dimensions(kind: str, dimension: int) -> float:
-    return dimension * (NEIGHBOURS - 1) / (NEIGHBOURS - 2)
-
-
 def measure(kind: str, dimension: int, *, generator: torch.Generator, noise_variance: float = 0.0) -> Estimate:
     x = rotated(manifold(kind, 1500, dimension, generator=generator), 12, generator=generator)  # type: ignore[arg-type]
     x = x + noise_variance**0.5 * torch.randn(x.shape, generator=generator, dtype=torch.float64)
@@ -32,7 +24,7 @@ law = Law(
         "a constant density out to the k-th neighbor": None,
     },
     source="mackay2005; levina2004",
-    predict=predict,
+    predict=lambda kind, dimension: float(dimension),
     measure=measure,
     cases=tuple({"kind": k, "dimension": d} for k, d in (("torus", 1), ("sphere", 2), ("sphere", 4))),
     full=({"kind": "torus", "dimension": 2}, {"kind": "torus", "dimension": 3}),
@@ -44,5 +36,5 @@ law = Law(
     along="dimension",
     erratum="The estimator as first printed averages the rows' dimensions; its expectation is (k-1)/(k-2) times the truth, "
     "a quarter too high at k = 6.",
-    refuted=averaged_dimensions,
+    refuted=lambda kind, dimension: dimension * (NEIGHBOURS - 1) / (NEIGHBOURS - 2),
 )

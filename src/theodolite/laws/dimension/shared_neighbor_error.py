@@ -11,12 +11,6 @@ from theodolite.measure.dimension import Neighbors, dimension_gride, nearest_nei
 ROWS, NEAR, DRAWS = 160, 12, 60
 
 
-def predict(dimension: int) -> Band:
-    # 1 for the right error. Overlap stands for covariance only about: on tori it is 0.8 to 1.35 of the spread, which makes
-    # squares of 0.55 to 1.55, and 480 of them err by 6 %. The textbook error is two thirds of the spread: squares above 2
-    return Band(0.4, 1.6)
-
-
 def measure(dimension: int, *, generator: torch.Generator, shared: bool = True) -> list[float]:
     """Squares over the mean of the draws, not over the truth: over 24 of 160 neighbors a circle is bent."""
     found = []
@@ -34,7 +28,9 @@ law = Law(
     formula=r"\mathrm{var}=g^\top\frac{GG^\top}{k+1}g",
     assumes={"overlap is counted": {"shared": False}},
     source="denti2022",
-    predict=predict,
+    # 1 for the right error. Overlap stands for covariance only about: on tori it is 0.8 to 1.35 of the spread, which makes
+    # squares of 0.55 to 1.55, and 480 of them err by 6 %. The textbook error is two thirds of the spread: squares above 2
+    predict=lambda **case: Band(0.4, 1.6),
     measure=measure,
     cases=({"dimension": 1},),
     full=({"dimension": 2},),

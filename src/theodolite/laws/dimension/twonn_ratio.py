@@ -10,10 +10,6 @@ from theodolite.measure.dimension import dimension_twonn
 ROWS = 1500
 
 
-def predict(kind: str, dimension: int) -> float:
-    return float(dimension)
-
-
 def measure(
     kind: str, dimension: int, *, generator: torch.Generator, noise_variance: float = 0.0, copies: float = 0.0
 ) -> Estimate:
@@ -34,7 +30,7 @@ law = Law(
         "a density that is constant out to the second neighbor": None,
     },
     source="facco2017",
-    predict=predict,
+    predict=lambda kind, dimension: float(dimension),
     measure=measure,
     cases=tuple({"kind": k, "dimension": d} for k, d in (("torus", 1), ("sphere", 2), ("sphere", 5))),
     full=tuple({"kind": k, "dimension": d} for k, d in (("torus", 2), ("sphere", 3), ("torus", 3), ("sphere", 4))),

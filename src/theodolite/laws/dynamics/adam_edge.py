@@ -9,10 +9,6 @@ from theodolite.theory.dynamics import update_edge
 CURVATURES, SCALES = (0.4, 1.0, 2.0, 3.0, 4.0), (1.0, 3.0, 0.5, 2.0, 1.5)
 
 
-def predict(momentum: float, decay: float) -> float:
-    return update_edge(1.0, momentum=momentum, kind="averaged", decay=decay)
-
-
 def measure(momentum: float, decay: float, *, generator: torch.Generator, holding: float = 1 - 1e-15) -> float:
     """torch's AdamW itself: the largest preconditioned curvature at which it does not grow, in steps of 1."""
     basis = torch.linalg.qr(torch.randn(5, 5, generator=generator, dtype=torch.float64))[0]
@@ -37,7 +33,7 @@ law = Law(
     r"\qquad P=\sqrt{\hat v}+\epsilon",
     assumes={"a preconditioner that moves slowly": {"holding": 0.9}},
     source="cohen2022adaptive",
-    predict=predict,
+    predict=lambda momentum, decay: update_edge(1.0, momentum=momentum, kind="averaged", decay=decay),
     measure=measure,
     cases=({"momentum": 0.0, "decay": 0.0}, {"momentum": 0.9, "decay": 0.0}, {"momentum": 0.9, "decay": 0.2}),
     full=({"momentum": 0.5, "decay": 0.0}, {"momentum": 0.8, "decay": 0.5}),

@@ -6,10 +6,6 @@ from theodolite.core.law import Law
 from theodolite.measure.experiments import two_layer_path, two_layer_start
 
 
-def predict(product: float) -> float:
-    return 1.0
-
-
 def measure(product: float, width: int, *, generator: torch.Generator, momentum: float = 0.0) -> float:
     u, v = two_layer_start(width, output=1.0, curvature=2.0, generator=generator)
     lrs = torch.tensor([product / 2.0], dtype=torch.float64)
@@ -23,7 +19,7 @@ law = Law(
     formula=r"\max_tL_t=\Theta(m),\qquad2<\gamma\lambda_0<4",
     assumes={"no momentum": {"momentum": 0.35}},
     source="lewkowycz2020, section 2",
-    predict=predict,
+    predict=lambda **case: 1.0,
     measure=measure,
     cases=tuple({"product": 2.75, "width": round(10 ** (k / 4))} for k in range(8, 19)),
     full=({"product": 2.75, "width": 1_000_000},),

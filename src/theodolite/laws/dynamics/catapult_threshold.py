@@ -10,10 +10,6 @@ STEPS = 200
 COARSE, FINE = 0.25, 0.02
 
 
-def predict(width: int) -> float:
-    return CATAPULT_LIMIT
-
-
 def measure(width: int, *, generator: torch.Generator, activation: str = "linear", momentum: float = 0.0) -> float:
     """Half-way between the last step, in units of 1/curvature, that converges and the first that does not."""
     u, v = two_layer_start(width, output=1.0, curvature=2.0, generator=generator)
@@ -33,7 +29,7 @@ law = Law(
     formula=r"\eta\lambda_0<4\;\Rightarrow\;f\to0,\ \eta\lambda_\infty<2;\qquad\eta\lambda_0>4\;\Rightarrow\;|f|\to\infty",
     assumes={"a linear network": {"activation": "silu"}, "no momentum": {"momentum": 0.071}},
     source="lewkowycz2020, section 2",
-    predict=predict,
+    predict=lambda **case: CATAPULT_LIMIT,
     measure=measure,
     cases=({"width": 100}, {"width": 400}, {"width": 1000}),
     full=({"width": 10_000},),

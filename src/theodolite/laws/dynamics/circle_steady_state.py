@@ -9,14 +9,6 @@ from theodolite.measure.experiments import stationary_vector
 from theodolite.theory.dynamics import circle_mass
 
 
-def predict(sites: int) -> float:
-    return circle_mass(sites)
-
-
-def by_deviation(sites: int) -> float:
-    return math.sqrt(2) / (math.sqrt(2) + 1)
-
-
 def measure(sites: int, *, chosen: str = "where it is") -> float:
     """The mass of the half with steps of one in the stationary law of the chain's transition matrix."""
     transition = np.zeros((sites, sites))
@@ -35,7 +27,7 @@ law = Law(
     formula=r"p(\mathrm{quiet})=\frac{4N}{5N+4}\to\frac45\quad(4\mid N)",
     assumes={"the step's size is chosen by the present place": {"chosen": "where it goes"}},
     source="wei2019",
-    predict=predict,
+    predict=lambda sites: circle_mass(sites),
     measure=measure,
     cases=({"sites": 40}, {"sites": 42}, {"sites": 120}),
     full=({"sites": 600},),
@@ -43,5 +35,5 @@ law = Law(
     quantity="share of time with the smaller step",
     along="sites",
     erratum="The share sqrt 2 / (sqrt 2 + 1) = 0.586 belongs to Stratonovich's rule with twice the variance, not to these steps.",
-    refuted=by_deviation,
+    refuted=lambda **case: math.sqrt(2) / (math.sqrt(2) + 1),
 )

@@ -10,10 +10,6 @@ from theodolite.theory.dynamics import descent as dynamics
 CHAINS, STEPS = 4000, 120
 
 
-def predict(curvature: float, lr: float, noise_variance: float) -> float:
-    return dynamics.noise_floor(curvature, lr=lr, noise_variance=noise_variance)
-
-
 def measure(
     curvature: float,
     lr: float,
@@ -40,7 +36,7 @@ law = Law(
     formula=r"\mathrm{Var}_\infty=\frac{\eta\sigma^2}{\lambda(2-\eta\lambda)}",
     assumes={"independent noise": {"memory": 0.08}, "a quadratic loss": {"quartic": 0.0004}},
     source="robbins1951",
-    predict=predict,
+    predict=lambda curvature, lr, noise_variance: dynamics.noise_floor(curvature, lr=lr, noise_variance=noise_variance),
     measure=measure,
     cases=(
         {"curvature": 1.0, "lr": 0.1, "noise_variance": 1.0},

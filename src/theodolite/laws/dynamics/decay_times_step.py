@@ -9,10 +9,6 @@ from theodolite.measure.experiments import share_left
 STEPS, SIZE = 200, 5_000
 
 
-def predict(lr: float, decay: float) -> float:
-    return float((1 - lr * decay) ** STEPS)
-
-
 def measure(lr: float, decay: float, *, generator: torch.Generator, coupled: bool = False) -> Tensor:
     return share_left(lr, decay, steps=STEPS, size=SIZE, coupled=coupled, generator=generator)
 
@@ -23,7 +19,7 @@ law = Law(
     formula=r"E[w_T\cdot w_0]/|w_0|^2=(1-\eta\lambda)^T",
     assumes={"decoupled weight decay": {"coupled": True}},
     source="wang2024",
-    predict=predict,
+    predict=lambda lr, decay: float((1 - lr * decay) ** STEPS),
     measure=measure,
     # the last two are the first with a step size 4 and 16 times smaller and a decay as much larger
     cases=(

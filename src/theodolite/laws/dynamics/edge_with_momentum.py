@@ -9,10 +9,6 @@ from theodolite.theory.dynamics import step_size_edge
 CURVATURE = 4.0
 
 
-def predict(momentum: float) -> float:
-    return step_size_edge(CURVATURE, momentum=momentum)  # the step at which this curvature is the edge
-
-
 def measure(momentum: float, *, generator: torch.Generator, nesterov: bool = False) -> float:
     basis = torch.linalg.qr(torch.randn(5, 5, generator=generator, dtype=torch.float64))[0]
     H = (basis * torch.tensor([0.4, 1.0, 2.0, 3.0, CURVATURE], dtype=torch.float64)) @ basis.T
@@ -25,7 +21,8 @@ law = Law(
     formula=r"x_{t+1}=(1+\beta-\eta\lambda)x_t-\beta x_{t-1}\ \text{stable}\iff\eta\lambda<2+2\beta",
     assumes={"heavy-ball, not Nesterov's momentum": {"nesterov": True}},
     source="polyak1964; cohen2021",
-    predict=predict,
+    # the step at which this curvature is the edge
+    predict=lambda momentum: step_size_edge(CURVATURE, momentum=momentum),
     measure=measure,
     cases=({"momentum": 0.0}, {"momentum": 0.5}, {"momentum": 0.9}),
     full=({"momentum": 0.95},),

@@ -8,10 +8,6 @@ from theodolite.measure.experiments import enumerated_batches
 SAMPLES, BATCH, DIMENSION = 6, 2, 3
 
 
-def predict(instance: int, lr: float) -> float:
-    return 1.0
-
-
 def measure(instance: int, lr: float, *, steps: int = 100_000, momentum: float = 0.0) -> float:
     """The ratio of both sides after so many steps, moments carried exactly over every batch that can be drawn."""
     rng = np.random.default_rng(instance)
@@ -45,7 +41,7 @@ law = Law(
     formula=r"\langle\theta\cdot\nabla L\rangle=\tfrac\gamma2\langle\mathrm{tr}\,\nabla L^B\nabla L^{B\top}\rangle",
     assumes={"a stationary state": {"steps": 1000}, "no momentum": {"momentum": 3.5e-09}},
     source="yaida2019",
-    predict=predict,
+    predict=lambda **case: 1.0,
     measure=measure,
     cases=({"instance": 0, "lr": 0.05}, {"instance": 0, "lr": 0.2}, {"instance": 1, "lr": 0.3}),
     full=({"instance": 2, "lr": 0.2},),

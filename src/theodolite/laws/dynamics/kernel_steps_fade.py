@@ -12,10 +12,6 @@ NETS = 64
 KERNEL = {"multiplier": (0, -0.5, -0.5), "initial": (0, 0, 0), "lr": (0, 0, 0)}
 
 
-def predict(layer: str) -> Band:
-    return Band.around(layer_scaling(layer, rule="sgd", parametrization="kernel").change, abs=0.15)
-
-
 def measure(layer: str, width: int, *, generator: torch.Generator, lr: tuple[float, ...] = (0, 0, 0)) -> Tensor:
     return first_step(width, rule="sgd", scales={**KERNEL, "lr": lr}, nets=NETS, generator=generator)[layer][0]
 
@@ -26,7 +22,7 @@ law = Law(
     formula=r"\Delta f\sim1,\quad\Delta h_{in},\Delta h_{hid}\sim n^{-1/2}",
     assumes={"a step size that does not grow with the width": {"lr": (0.5, 0.5, 0)}},
     source="jacot2018; yang2021, section 3",
-    predict=predict,
+    predict=lambda layer: Band.around(layer_scaling(layer, rule="sgd", parametrization="kernel").change, abs=0.15),
     measure=measure,
     cases=tuple({"layer": k, "width": n} for k in ("input", "hidden", "output") for n in (24, 40, 68, 114, 192)),
     quantity="a layer's own change",

@@ -9,10 +9,6 @@ from theodolite.theory.dynamics import update_edge
 WEIGHTS, STEPS, NEAR, ROUNDING = (0.2, 1.0, 3.0, 0.5), 300, 1e-6, 1e-13
 
 
-def predict(spread: float) -> float:
-    return update_edge(1.0)
-
-
 def measure(spread: float, *, generator: torch.Generator, additive: bool = False) -> float:
     """theodolite's EGU near the minimum: the product of step and preconditioned curvature at which errors grow."""
     turned = 0.1 * torch.randn(4, 4, generator=generator, dtype=torch.float64)
@@ -45,7 +41,7 @@ law = Law(
     formula=r"\lambda_{\max}(\sqrt{w}\,H\sqrt{w})<\frac{2}{\eta}",
     assumes={"a multiplicative update": {"additive": True}, "near the minimum": None},
     source="kivinen1997",
-    predict=predict,
+    predict=lambda **case: update_edge(1.0),
     measure=measure,
     cases=({"spread": 1.5}, {"spread": 2.0}, {"spread": 3.0}),
     tolerance=8e-3,  # grids to 3e-3; 300 steps tell growth from decay to about 1e-3

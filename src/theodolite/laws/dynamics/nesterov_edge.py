@@ -9,10 +9,6 @@ from theodolite.theory.dynamics import update_edge
 CURVATURE = 4.0
 
 
-def predict(momentum: float) -> float:
-    return update_edge(CURVATURE, momentum=momentum, kind="nesterov")  # the step at which this curvature is the edge
-
-
 def measure(momentum: float, *, generator: torch.Generator, nesterov: bool = True) -> float:
     basis = torch.linalg.qr(torch.randn(5, 5, generator=generator, dtype=torch.float64))[0]
     H = (basis * torch.tensor([0.4, 1.0, 2.0, 3.0, CURVATURE], dtype=torch.float64)) @ basis.T
@@ -26,7 +22,8 @@ law = Law(
     formula=r"\eta\lambda<\frac{2+2\beta}{1+2\beta}",
     assumes={"Nesterov's, not heavy-ball momentum": {"nesterov": False}},
     source="cohen2021",
-    predict=predict,
+    # the step at which this curvature is the edge
+    predict=lambda momentum: update_edge(CURVATURE, momentum=momentum, kind="nesterov"),
     measure=measure,
     cases=({"momentum": 0.3}, {"momentum": 0.5}, {"momentum": 0.9}),
     full=({"momentum": 0.95},),

@@ -18,10 +18,6 @@ def predict(instance: int, time: float, sign: float = 1.0) -> Band:
     return Band.around(float(drift[0]), abs=1e-4 * float(np.linalg.norm(drift)))
 
 
-def opposite(instance: int, time: float) -> Band:
-    return predict(instance, time, sign=-1.0)
-
-
 def measure(instance: int, time: float, *, epsilon: float = EPSILON, steps: int = 0) -> float:
     """The first feature's change over epsilon; with ``steps`` by so many steps of descent in place of the flow."""
     problem, start = quadratic_problem(instance, parameter_count=7, samples=3)
@@ -49,5 +45,5 @@ law = Law(
     full=({"instance": 2, "time": 1.0},),
     quantity="drift of a feature over epsilon",
     erratum="The formula is found with theta_0 - theta^*, which has the opposite sign.",
-    refuted=opposite,
+    refuted=lambda instance, time: predict(instance, time, sign=-1.0),
 )

@@ -9,10 +9,6 @@ from theodolite.theory.dynamics import update_edge
 CURVATURES, SCALES = (0.4, 1.0, 2.0, 3.0, 4.0), (1.0, 3.0, 0.5, 2.0, 1.5)
 
 
-def predict(optimizer: str, momentum: float) -> float:
-    return update_edge(1.0, momentum=momentum)
-
-
 def measure(
     optimizer: str, momentum: float, *, generator: torch.Generator, holding: float = 1 - 1e-15, size: float = 1e-8
 ) -> float:
@@ -43,7 +39,7 @@ law = Law(
         "a sum of squares that grows slowly": {"holding": 0.99, "size": 10.0},
     },
     source="cohen2022adaptive",
-    predict=predict,
+    predict=lambda optimizer, momentum: update_edge(1.0, momentum=momentum),
     measure=measure,
     cases=(
         {"optimizer": "rmsprop", "momentum": 0.0},

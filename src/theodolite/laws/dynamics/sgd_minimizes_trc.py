@@ -9,14 +9,6 @@ from theodolite.core.law import Law
 CHAINS, STEPS, SETTLE, LR = 2000, 1300, 300, 0.2
 
 
-def predict(unevenness: float) -> float:
-    return math.sqrt(1 - unevenness**2)  # the harmonic mean of 1 + a cos over a circle
-
-
-def the_least(unevenness: float) -> float:
-    return 1 - unevenness
-
-
 def measure(
     unevenness: float, *, generator: torch.Generator, slope: float = 0.0, place: str = "present"
 ) -> list[float]:
@@ -49,7 +41,7 @@ law = Law(
         "noise of one size in all directions of the floor": None,
     },
     source="wei2019",
-    predict=predict,
+    predict=lambda unevenness: math.sqrt(1 - unevenness**2),  # the harmonic mean of 1 + a cos over a circle
     measure=measure,
     cases=tuple({"unevenness": a} for a in (0.5, 0.7, 0.85)),
     full=({"unevenness": 0.3},),
@@ -58,5 +50,5 @@ law = Law(
     quantity="mean variance of the gradient along the run",
     along="unevenness",
     erratum="That SGD minimizes tr C says too much: it visits every place of the floor, the quiet ones longer.",
-    refuted=the_least,
+    refuted=lambda unevenness: 1 - unevenness,
 )

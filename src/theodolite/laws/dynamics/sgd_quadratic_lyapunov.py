@@ -13,10 +13,6 @@ NOISE = np.array([[1.0, -0.4, 0.2], [-0.4, 0.8, 0.0], [0.2, 0.0, 0.5]])
 PROBE = np.array([1.0, 1.0, -1.0])
 
 
-def predict(lr: float) -> float:
-    return float(PROBE @ quadratic_covariance(HESSIAN, NOISE, lr=lr) @ PROBE)
-
-
 def measure(lr: float, *, generator: torch.Generator, memory: float = 0.0, quartic: float = 0.0) -> Tensor:
     """Squares of a component that mixes all eigendirections, at the end of many chains."""
     H, root = torch.from_numpy(HESSIAN), torch.from_numpy(np.linalg.cholesky(NOISE))
@@ -35,7 +31,7 @@ law = Law(
     formula=r"H\Sigma+\Sigma H-\gamma H\Sigma H=\gamma C",
     assumes={"independent noise": {"memory": 0.08}, "a quadratic loss": {"quartic": 0.00093}},
     source="mandt2017",
-    predict=predict,
+    predict=lambda lr: float(PROBE @ quadratic_covariance(HESSIAN, NOISE, lr=lr) @ PROBE),
     measure=measure,
     cases=({"lr": 0.1}, {"lr": 0.7}, {"lr": 0.85}),
     tolerance=0.06,  # 8 x 2000 squares of a Gaussian know their mean to 1.1 %, three of these are 3.4 %; the start leaves 3e-4

@@ -10,14 +10,6 @@ from theodolite.core.law import Law
 SAMPLES, INPUTS, RIDGE, STEPS = 60, 5, 0.02, 8
 
 
-def predict(rank: int, lr_times_curvature: float) -> float:
-    return abs(1 - lr_times_curvature)
-
-
-def sharper_is_faster(rank: int, lr_times_curvature: float) -> float:
-    return math.exp(-lr_times_curvature)
-
-
 def measure(
     rank: int, lr_times_curvature: float, *, generator: torch.Generator, away: float = 1e-4, momentum: float = 0.0
 ) -> float:
@@ -53,7 +45,7 @@ law = Law(
     formula=r"\langle v_i,\theta_{t+1}-\theta_*\rangle=(1-\eta\lambda_i)\langle v_i,\theta_t-\theta_*\rangle",
     assumes={"close to a minimum": {"away": 1.0}, "no momentum": {"momentum": 0.0035}},
     source="nesterov2004, section 2.1",
-    predict=predict,
+    predict=lambda rank, lr_times_curvature: abs(1 - lr_times_curvature),
     measure=measure,
     cases=(
         {"rank": 1, "lr_times_curvature": 0.3},
@@ -68,5 +60,5 @@ law = Law(
     along="lr_times_curvature",
     erratum="That large curvature means fast training holds for gradient flow, e^(-eta lambda); a step that is not small turns "
     "it round beyond eta lambda = 1.",
-    refuted=sharper_is_faster,
+    refuted=lambda rank, lr_times_curvature: math.exp(-lr_times_curvature),
 )

@@ -8,10 +8,6 @@ from theodolite.theory.dynamics import sign_floor
 CURVATURES = (0.5, 1.0, 4.0)
 
 
-def predict(lr: float) -> float:
-    return sign_floor(CURVATURES, lr=lr)
-
-
 def measure(lr: float, *, generator: torch.Generator, turned: float = 0.0, sign: bool = True) -> list[float]:
     """The mean loss of the last of many steps from many starts; a gradient instead of its sign runs away."""
     H = torch.diag(torch.tensor(CURVATURES, dtype=torch.float64))
@@ -31,7 +27,7 @@ law = Law(
     formula=r"E\,L_\infty=\frac{\eta^2}{6}\sum_i\lambda_i",
     assumes={"a Hessian along the axes": {"turned": 1.0}, "steps by the sign alone": {"sign": False}},
     source="balles2018",
-    predict=predict,
+    predict=lambda lr: sign_floor(CURVATURES, lr=lr),
     measure=measure,
     cases=({"lr": 0.1}, {"lr": 1.0}, {"lr": 10.0}),  # 2 over the largest curvature is 0.5
     tolerance=0.05,

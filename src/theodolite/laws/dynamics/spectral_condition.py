@@ -12,11 +12,6 @@ LR = {"sgd": (1, 0, -1), "adam": (0, -1, -1), "orthogonal": (0.5, 0, -0.5)}
 CASES = tuple((rule, layer) for rule in LR for layer in ("input", "hidden", "output"))
 
 
-def predict(rule: str, layer: str) -> Band:
-    # the exponent of sqrt(n_out / n_in), by which of them is the width
-    return Band.around({"input": 0.5, "hidden": 0.0, "output": -0.5}[layer], abs=0.12)
-
-
 def by_frobenius(rule: str, layer: str) -> Band:
     """Frobenius norms of order one in each unit, as if an update were as random as the first weights."""
     return Band.around({"input": 0.5, "hidden": 0.5, "output": 0.0}[layer], abs=0.12)
@@ -36,7 +31,8 @@ law = Law(
     formula=r"\|\Delta W\|_*\propto\sqrt{n_{out}/n_{in}}",
     assumes={"step sizes that transfer": {"norm": "one step for all"}},
     source="yang2023spectral, section 2",
-    predict=predict,
+    # the exponent of sqrt(n_out / n_in), by which of them is the width
+    predict=lambda rule, layer: Band.around({"input": 0.5, "hidden": 0.0, "output": -0.5}[layer], abs=0.12),
     measure=measure,
     cases=tuple({"rule": r, "layer": k, "width": n} for r, k in CASES for n in (24, 40, 68, 114, 192)),
     quantity="spectral norm of a step",

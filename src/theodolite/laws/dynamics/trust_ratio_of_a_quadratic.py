@@ -9,10 +9,6 @@ from theodolite.measure.dynamics import update_effect
 from theodolite.theory.dynamics import step_quality
 
 
-def predict(optimizer: str, factor: float) -> float:
-    return step_quality(-1.0, -1.0 + factor / 2).ratio  # in units of the best step along the update: 1/2 at factor 1
-
-
 def measure(optimizer: str, factor: float, *, generator: torch.Generator, power: float = 2.0) -> float:
     """One update of a real optimizer, made as many times longer than the best one as the case says."""
     x, y = (torch.randn(32, n, generator=generator, dtype=torch.float64) for n in (6, 1))
@@ -46,7 +42,8 @@ law = Law(
     formula=r"\frac{L(\theta+u)-L(\theta)}{g\cdot u}=1+\frac{u^THu}{2\,g\cdot u}=1-\frac{s}{2s_{best}}",
     assumes={"a quadratic loss": {"power": 4.0}},
     source="conn2000, section 6.1",
-    predict=predict,
+    # in units of the best step along the update: 1/2 at factor 1
+    predict=lambda optimizer, factor: step_quality(-1.0, -1.0 + factor / 2).ratio,
     measure=measure,
     cases=tuple({"optimizer": o, "factor": f} for o, f in (("sgd", 0.2), ("adam", 1.0), ("rmsprop", 3.0))),
     tolerance=1e-9,

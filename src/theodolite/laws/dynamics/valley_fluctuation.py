@@ -11,14 +11,6 @@ CHAINS = 4000
 LR, NOISE = 0.05, 0.3
 
 
-def predict(curvature: float) -> float:
-    return stochastic.valley_fluctuation(curvature, lr=LR, noise_to_curvature=NOISE)
-
-
-def half(curvature: float) -> float:
-    return NOISE * LR / 4
-
-
 def measure(curvature: float, *, generator: torch.Generator, noise: str = "of the Hessian") -> Tensor:
     """Squares at the end of chains on L = curvature x^2 / 2."""
     variance = NOISE * (curvature if noise == "of the Hessian" else 1.0)
@@ -36,7 +28,7 @@ law = Law(
     r"L=\tfrac12\sum h_i\bar\theta_i^2,\;C=\alpha\nabla^2L",
     assumes={"noise proportional to the Hessian": {"noise": "constant"}},
     source="wei2019",
-    predict=predict,
+    predict=lambda curvature: stochastic.valley_fluctuation(curvature, lr=LR, noise_to_curvature=NOISE),
     measure=measure,
     cases=({"curvature": 1.0}, {"curvature": 4.0}, {"curvature": 12.0}),
     full=({"curvature": 24.0},),
@@ -44,5 +36,5 @@ law = Law(
     quantity="mean square across the valley",
     along="curvature",
     erratum="The value alpha gamma / 4 forgets that the Hessian of lambda x^2 is 2 lambda.",
-    refuted=half,
+    refuted=lambda **case: NOISE * LR / 4,
 )

@@ -32,10 +32,6 @@ def predict(arrangement: str, samples: int) -> Band:
     return Band(high=math.sqrt(2 * samples * norm * logarithm / WIDTH) + samples * logarithm / (3 * WIDTH))
 
 
-def root(arrangement: str, samples: int) -> Band:
-    return Band(high=math.sqrt(samples / WIDTH))
-
-
 def measure(arrangement: str, samples: int, *, generator: torch.Generator, copies: int = 1) -> Tensor:
     """The norm of the difference to a Gram matrix of a hundred times as many features."""
     x = points(arrangement, samples)
@@ -59,5 +55,5 @@ law = Law(
     resolution=2.8,
     quantity="deviation of the Gram matrix",
     erratum="Lecture notes give sqrt(m/n) for all inputs, from a variance of order m/n that needs a mean of bounded norm.",
-    refuted=root,
+    refuted=lambda arrangement, samples: Band(high=math.sqrt(samples / WIDTH)),
 )

@@ -8,14 +8,6 @@ DIMENSION = 3
 NUMBERS = {"linear": DIMENSION, "quadratic": DIMENSION * (DIMENSION + 1) // 2, "Gaussian": 12}
 
 
-def predict(kernel: str, samples: int) -> float:
-    return float(min(samples, NUMBERS[kernel]))
-
-
-def strictly_positive(kernel: str, samples: int) -> float:
-    return float(samples)
-
-
 def measure(kernel: str, samples: int, *, generator: torch.Generator, shape: str = "kernel") -> float:
     """How many eigenvalues are positive, less how many are negative."""
     x = torch.randn(samples, DIMENSION, generator=generator, dtype=torch.float64)
@@ -35,7 +27,7 @@ law = Law(
     formula=r"\sum_{ij}c_ic_jK(x_i,x_j)\geq0",
     assumes={"a positive semidefinite function": {"shape": "distance"}},
     source="aronszajn1950",
-    predict=predict,
+    predict=lambda kernel, samples: float(min(samples, NUMBERS[kernel])),
     measure=measure,
     cases=tuple({"kernel": k, "samples": m} for k, m in (("linear", 5), ("quadratic", 10), ("Gaussian", 8))),
     repeats=3,
@@ -43,5 +35,5 @@ law = Law(
     quantity="positive less negative eigenvalues",
     erratum="Lecture notes ask for strict positivity; their own example, the linear kernel, then is none for more points than "
     "dimensions.",
-    refuted=strictly_positive,
+    refuted=lambda kernel, samples: float(samples),
 )

@@ -11,10 +11,6 @@ WIDTH, INPUTS = 400, 5
 STEEPEST = 0.4812  # atanh(1 / sqrt 5), where the squared slope of tanh falls fastest, by 1.145: the bound takes it as 2
 
 
-def predict(movement: float, samples: int) -> Band:
-    return Band(high=kernel_change_bound(movement, samples=samples))
-
-
 def measure(
     movement: float, samples: int, *, generator: torch.Generator, outputs: float = 1.0, steepness: float = 1.0
 ) -> float:
@@ -45,7 +41,7 @@ law = Law(
         "an activation of slope and curvature at most one": {"steepness": 1.4},
     },
     source="du2019, Lemma 3.2",
-    predict=predict,
+    predict=lambda movement, samples: Band(high=kernel_change_bound(movement, samples=samples)),
     measure=measure,
     cases=({"movement": 0.02, "samples": 4}, {"movement": 0.1, "samples": 4}, {"movement": 0.1, "samples": 12}),
     quantity="change of the kernel",

@@ -18,10 +18,6 @@ def predict(activation: str, part: str, weight_layers: int) -> float:
     return sum((s.weights if part == "weights" else s.biases)[0] for s in shares)
 
 
-def proportional(activation: str, part: str, weight_layers: int) -> float:
-    return predict(activation, part, 1) * weight_layers
-
-
 def measure(activation: str, part: str, weight_layers: int, *, generator: torch.Generator, gain: float = 1.0) -> Tensor:
     ensemble = Ensemble(
         activation=elementwise(activation),
@@ -53,5 +49,5 @@ law = Law(
     tolerance=0.25,
     quantity="share of the tangent kernel",
     erratum="Lecture notes give one rule, all rates over L. It holds for ReLU; the weights of a tanh network keep their rate.",
-    refuted=proportional,
+    refuted=lambda activation, part, weight_layers: predict(activation, part, 1) * weight_layers,
 )

@@ -10,10 +10,6 @@ from theodolite.theory.kernels import brownian_eigenvalue, gaussian_eigenvalue
 POINTS = 300
 
 
-def predict(kernel: str, index: int) -> float:
-    return brownian_eigenvalue(index) if kernel == "min(x, y)" else gaussian_eigenvalue(index)
-
-
 def measure(kernel: str, index: int, *, measure_of: str = "stated") -> float:
     if kernel == "min(x, y)":
         x = (torch.arange(POINTS, dtype=torch.float64) + 0.5) / POINTS
@@ -39,7 +35,7 @@ law = Law(
     formula=r"\lambda_j=\frac{1}{(j-\frac{1}{2})^2\pi^2}\;(\min(x,y)),\qquad\lambda_j=\varphi^{-(2j-1)}\;(e^{-(x-y)^2/2})",
     assumes={"the measure that is stated": {"measure_of": "squeezed"}},
     source="mercer1909; rasmussen2006, section 4.3.1",
-    predict=predict,
+    predict=lambda kernel, index: brownian_eigenvalue(index) if kernel == "min(x, y)" else gaussian_eigenvalue(index),
     measure=measure,
     cases=tuple({"kernel": k, "index": j} for k in ("min(x, y)", "Gaussian") for j in (1, 2, 3)),
     tolerance=1e-3,  # midpoints err by (j pi / N)^2 / 12, 1e-4 at j = 3

@@ -10,10 +10,6 @@ from theodolite.theory.kernels import one_hidden_layer_spread
 NETS = 3000
 
 
-def predict(slope: float, width: int) -> float:
-    return one_hidden_layer_spread(slope)
-
-
 def measure(slope: float, width: int, *, generator: torch.Generator, copies: int = 1) -> Tensor:
     def leaky(z: Tensor) -> Tensor:
         return torch.nn.functional.leaky_relu(z, slope)
@@ -32,7 +28,7 @@ law = Law(
     formula=r"n\,\mathrm{Var}\,\Theta/(E\,\Theta)^2=3\;(\mathrm{ReLU}),\quad1\;(\mathrm{linear})",
     assumes={"units independent": {"copies": 2}},
     source="hanin2020; roberts2022, chapter 8",
-    predict=predict,
+    predict=lambda slope, width: one_hidden_layer_spread(slope),
     measure=measure,
     cases=({"slope": 0.0, "width": 16}, {"slope": 0.0, "width": 64}, {"slope": 1.0, "width": 16}),
     full=({"slope": 0.3, "width": 32},),

@@ -10,14 +10,6 @@ from theodolite.theory.kernels import relu_ntk_mean
 NETS, INPUTS = 1500, 3
 
 
-def predict(widths: tuple[int, ...]) -> float:
-    return relu_ntk_mean(len(widths), 1 / INPUTS)
-
-
-def without_the_last(widths: tuple[int, ...]) -> float:
-    return relu_ntk_mean(len(widths) - 1, 1 / INPUTS)
-
-
 def measure(
     widths: tuple[int, ...], *, generator: torch.Generator, weight_variance: float = 2.0, bias_variance: float = 0.0
 ) -> Tensor:
@@ -35,7 +27,7 @@ law = Law(
     formula=r"E\,\Theta(x,x)=\frac{2(L+1)\|x\|^2}{n_0}",
     assumes={"weights of variance 2 over fan-in": {"weight_variance": 1.86}, "no biases": {"bias_variance": 0.1}},
     source="hanin2020, Theorem 1",
-    predict=predict,
+    predict=lambda widths: relu_ntk_mean(len(widths), 1 / INPUTS),
     measure=measure,
     cases=({"widths": (8,)}, {"widths": (8, 8)}, {"widths": (20, 10, 20)}),
     full=({"widths": (20,) * 6},),
@@ -43,5 +35,5 @@ law = Law(
     quantity="mean tangent kernel on its diagonal",
     erratum="Lecture notes print 2 L |x|^2 / n_0: their sum over layers stops before the last matrix, which adds its share "
     "too (without hidden layers the kernel is 2 |x|^2 / n_0, not 0).",
-    refuted=without_the_last,
+    refuted=lambda widths: relu_ntk_mean(len(widths) - 1, 1 / INPUTS),
 )

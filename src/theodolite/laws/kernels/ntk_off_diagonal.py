@@ -12,14 +12,6 @@ from theodolite.theory.kernels import independent_gates_cosine, relu_ntk_cosine
 WIDTH, NETS = 128, 50
 
 
-def predict(cosine: float, hidden_layers: int) -> float:
-    return relu_ntk_cosine(cosine, hidden_layers=hidden_layers)
-
-
-def independent(cosine: float, hidden_layers: int) -> float:
-    return independent_gates_cosine(cosine, hidden_layers=hidden_layers)
-
-
 def measure(cosine: float, hidden_layers: int, *, generator: torch.Generator, activation: str = "relu") -> Tensor:
     ensemble = Ensemble(activation=getattr(torch, activation), widths=(WIDTH,) * hidden_layers, weight_variance=2.0)
     x = torch.tensor([[1.0, 0.0], [cosine, math.sqrt(1 - cosine**2)]])
@@ -34,7 +26,7 @@ law = Law(
     r"\Theta(x,x')=\frac{2\|x\|\|x'\|}{n_0}T",
     assumes={"a ReLU activation": {"activation": "tanh"}},
     source="jacot2018; cho2009",
-    predict=predict,
+    predict=lambda cosine, hidden_layers: relu_ntk_cosine(cosine, hidden_layers=hidden_layers),
     measure=measure,
     cases=tuple({"cosine": c, "hidden_layers": L} for c, L in ((0.0, 1), (0.0, 2), (0.6, 2), (-0.5, 2))),
     full=({"cosine": 0.0, "hidden_layers": 5},),
@@ -44,5 +36,5 @@ law = Law(
     quantity="tangent kernel of two unit inputs",
     erratum="Lecture notes multiply x.x' by the chances that gates are on for both inputs, as if gates were independent of "
     "the weights; for orthogonal inputs that gives 0, where the kernel is 0.318 (one hidden layer).",
-    refuted=independent,
+    refuted=lambda cosine, hidden_layers: independent_gates_cosine(cosine, hidden_layers=hidden_layers),
 )

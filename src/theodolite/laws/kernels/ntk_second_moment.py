@@ -11,14 +11,6 @@ from theodolite.theory.kernels import relu_ntk_second_moment
 NETS = 1500
 
 
-def predict(widths: tuple[int, ...]) -> float:
-    return relu_ntk_second_moment(widths)
-
-
-def exponential(widths: tuple[int, ...]) -> float:
-    return math.exp(5 * sum(1 / n for n in widths))
-
-
 def measure(widths: tuple[int, ...], *, generator: torch.Generator, copies: int = 1) -> float:
     """The mean square over the squared mean, both of these networks: 1500 of them bias the ratio by a ten-thousandth.
 
@@ -38,7 +30,7 @@ law = Law(
     formula=r"\frac{E\,\Theta^2}{(E\,\Theta)^2}=\frac{1}{(L+1)^2}\sum_{l,l'}\frac{E\,K_lK_{l'}}{E\,K_l\,E\,K_{l'}}",
     assumes={"units independent given the layer in front": {"copies": 2}, "no biases": None},
     source="hanin2020, Theorem 1",
-    predict=predict,
+    predict=lambda widths: relu_ntk_second_moment(widths),
     measure=measure,
     cases=({"widths": (16,)}, {"widths": (16, 16)}, {"widths": (24, 32, 24)}, {"widths": (6, 6, 6)}),
     full=({"widths": (40,) * 5},),
@@ -46,5 +38,5 @@ law = Law(
     quantity="relative second moment of the tangent kernel",
     erratum="The source's statement, constants left out, is read in lecture notes as exp(5 sum 1/n); the exact value is "
     "smaller (1.19 against 1.37 for one layer of 16).",
-    refuted=exponential,
+    refuted=lambda widths: math.exp(5 * sum(1 / n for n in widths)),
 )

@@ -9,10 +9,6 @@ STEPS = 400
 SPECTRUM = (0.5, 1.0, 2.0, 4.0, 10.0)
 
 
-def predict(scale: float) -> float:
-    return step_size_edge(scale * SPECTRUM[-1])
-
-
 def measure(scale: float, *, generator: torch.Generator, momentum: float = 0.0, loss: str = "quadratic") -> float:
     """The smallest of many steps after which the error has grown, for a random quadratic of this spectrum."""
     random = torch.randn(5, 5, generator=generator, dtype=torch.float64)
@@ -34,7 +30,7 @@ law = Law(
     formula=r"0<\eta<\frac{2}{\lambda_{\max}}",
     assumes={"no momentum": {"momentum": 0.13}, "a quadratic loss": {"loss": "bounded slope"}},
     source="roberts2022, chapter 9; lee2019",
-    predict=predict,
+    predict=lambda scale: step_size_edge(scale * SPECTRUM[-1]),
     measure=measure,
     cases=({"scale": 0.1}, {"scale": 1.0}, {"scale": 10.0}),
     repeats=4,

@@ -8,10 +8,6 @@ from theodolite.core.reading import Band
 FEATURES, SAMPLES, RIDGE = 12, 4, 0.5
 
 
-def predict(loss: str) -> Band:
-    return Band.around(0.0, abs=1e-10)  # zero: Newton's method leaves rounding
-
-
 def measure(loss: str, *, generator: torch.Generator, penalty: str = "norm") -> float:
     """The share of the minimizer's squared norm outside the span of the samples' features."""
     phi = torch.randn(FEATURES, SAMPLES, generator=generator, dtype=torch.float64)
@@ -41,7 +37,7 @@ law = Law(
     formula=r"f^*=\sum_ia_iK(x_i,\cdot)",
     assumes={"a penalty on the norm of the kernel's space": {"penalty": "weighted"}},
     source="scholkopf2001",
-    predict=predict,
+    predict=lambda **case: Band.around(0.0, abs=1e-10),  # zero: Newton's method leaves rounding
     measure=measure,
     cases=({"loss": "logistic"}, {"loss": "log cosh"}, {"loss": "fourth power"}),
     quantity="share outside the span of the samples",

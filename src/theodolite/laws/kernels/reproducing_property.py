@@ -9,10 +9,6 @@ from theodolite.core.law import Law
 POINTS = 3000
 
 
-def predict(function: str, at: float) -> float:
-    return math.sin(2 * at) if function == "sin 2t" else min(at, 0.3) - 2 * min(at, 0.8)
-
-
 def measure(function: str, at: float, *, shift: float = 0.0, kernel: str = "min(x, y)") -> float:
     """The integral of the product of slopes, by finite differences on a grid that holds all kinks."""
     t = torch.linspace(0, 1, POINTS + 1, dtype=torch.float64)
@@ -34,7 +30,7 @@ law = Law(
         "the kernel of this inner product": {"kernel": "bridge"},
     },
     source="aronszajn1950",
-    predict=predict,
+    predict=lambda function, at: math.sin(2 * at) if function == "sin 2t" else min(at, 0.3) - 2 * min(at, 0.8),
     measure=measure,
     cases=tuple({"function": f, "at": at} for f in ("sin 2t", "a combination of kernels") for at in (0.2, 0.6)),
     tolerance=1e-6,  # differences of smooth functions on 3,000 intervals, kinks on the grid

@@ -11,10 +11,6 @@ FUNCTIONS = {"sin(pi t/2)": lambda t: torch.sin(0.5 * math.pi * t), "t": lambda 
 NORMS = {"sin(pi t/2)": math.pi**2 / 8, "t": 1.0, "t^2": 4 / 3}
 
 
-def predict(function: str) -> float:
-    return NORMS[function]
-
-
 def inverse_operator(function: str) -> float:
     """The sum of squared coefficients over squared eigenvalues, over a hundred eigenfunctions."""
     t = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000
@@ -38,7 +34,7 @@ law = Law(
     formula=r"\|f\|_H^2=\sum_j\frac{f_j^2}{\lambda_j}=\int_0^1f'(t)^2\,dt",
     assumes={"a function that vanishes at 0": {"shift": 0.00012}},
     source="aronszajn1950",
-    predict=predict,
+    predict=lambda function: NORMS[function],
     measure=measure,
     cases=({"function": "sin(pi t/2)"}, {"function": "t"}, {"function": "t^2"}),
     tolerance=1e-4,  # the interpolant is linear between points: its norm errs by (f'' / N)^2 / 12

@@ -11,10 +11,6 @@ UNITS = 40_000
 C_W = 1.5
 
 
-def predict(activation: str, variance: float) -> float:
-    return propagation.chi_parallel(activation, variance, weight_variance=C_W)
-
-
 def measure(activation: str, variance: float, *, generator: torch.Generator, kind: str = "parallel") -> Tensor:
     return C_W * perturbation_growth(elementwise(activation), variance, kind=kind, units=UNITS, generator=generator)
 
@@ -25,7 +21,7 @@ law = Law(
     formula=r"\chi_\parallel=\frac{C_w}{2}\langle(\sigma^2)''\rangle_K=\frac{C_w}{2K^2}\langle\sigma^2(z^2-K)\rangle_K",
     assumes={"the input is scaled, not turned": {"kind": "perpendicular"}},
     source="roberts2022, section 5.1",
-    predict=predict,
+    predict=lambda activation, variance: propagation.chi_parallel(activation, variance, weight_variance=C_W),
     measure=measure,
     cases=(
         {"activation": "relu", "variance": 1.0},

@@ -11,10 +11,6 @@ UNITS = 40_000
 C_W = 1.5
 
 
-def predict(activation: str, variance: float) -> float:
-    return propagation.chi_perpendicular(activation, variance, weight_variance=C_W)
-
-
 def measure(activation: str, variance: float, *, generator: torch.Generator, perturbation: float = 1e-3) -> Tensor:
     return C_W * perturbation_growth(
         elementwise(activation),
@@ -32,7 +28,7 @@ law = Law(
     formula=r"\chi_\perp=C_w\langle\sigma'^2\rangle_K",
     assumes={"nearly equal inputs": {"perturbation": 0.241}},
     source="poole2016; schoenholz2017",
-    predict=predict,
+    predict=lambda activation, variance: propagation.chi_perpendicular(activation, variance, weight_variance=C_W),
     measure=measure,
     cases=(
         {"activation": "relu", "variance": 1.0},

@@ -9,10 +9,6 @@ from theodolite.theory.propagation import correlation_spread
 DRAWS = 2000
 
 
-def predict(correlation: float, width: int, units: int) -> float:
-    return correlation_spread(correlation, width=width, units=units)
-
-
 def measure(correlation: float, width: int, units: int, *, generator: torch.Generator, shared: bool = False) -> float:
     """The standard deviation over layers of units without bias, behind pairs of signals of this correlation."""
     pairs = _pairs(torch.full((DRAWS, 1), correlation, dtype=torch.float64), width, generator)
@@ -39,7 +35,7 @@ law = Law(
     formula=r"\mathrm{std}\,\hat c=(1-c^2)\sqrt{s+\frac{11}2c^2s^2-\frac3{nm}},\quad s=\frac1n+\frac1m",
     assumes={"a previous layer that is drawn again": {"shared": True}, "layers wide": None},
     source="fisher1915",
-    predict=predict,
+    predict=lambda correlation, width, units: correlation_spread(correlation, width=width, units=units),
     measure=measure,
     cases=(
         {"correlation": 0.0, "width": 100, "units": 100},

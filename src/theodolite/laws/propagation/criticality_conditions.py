@@ -13,14 +13,6 @@ UNITS = 60_000
 NEAR_ZERO = 1e-6
 
 
-def predict(activation: str, variance: float) -> float:
-    return criticality(activation).weight_variance or 0.0
-
-
-def slope_at_zero(activation: str, variance: float) -> float:
-    return 1 / Activation(activation).slope_moment(0.0)
-
-
 def measure(activation: str, variance: float, *, generator: torch.Generator, at: float | None = None) -> Estimate:
     """One over the growth of a squared distance among signals of this variance, at a weight variance of 1."""
     growth = mean_estimate(
@@ -38,7 +30,7 @@ law = Law(
     r" C_b=K^*-C_w\langle\sigma^2\rangle_{K^*}\geq0",
     assumes={"signals at the fixed point": {"at": 1.0}},
     source="roberts2022, chapter 5; hayou2019",
-    predict=predict,
+    predict=lambda activation, variance: criticality(activation).weight_variance or 0.0,
     measure=measure,
     cases=(
         {"activation": "tanh", "variance": NEAR_ZERO},
@@ -53,5 +45,5 @@ law = Law(
     quantity="critical weight variance",
     erratum="Taking one over the squared slope at 0 for every activation with sigma(0) = 0 gives 4 for GELU and SiLU; there "
     "the zero fixed point is unstable, and the critical weight variances are 1.983 and 1.988.",
-    refuted=slope_at_zero,
+    refuted=lambda activation, variance: 1 / Activation(activation).slope_moment(0.0),
 )

@@ -8,10 +8,6 @@ from theodolite.measure.experiments import Ensemble, preactivations
 from theodolite.theory.propagation import dead_network_probability
 
 
-def predict(width: int, hidden_layers: int) -> float:
-    return dead_network_probability(width=width, hidden_layers=hidden_layers)
-
-
 def measure(
     width: int, hidden_layers: int, *, generator: torch.Generator, bias_variance: float = 0.0, mean: float = 0.0
 ) -> Tensor:
@@ -31,7 +27,7 @@ law = Law(
     formula=r"P(\mathrm{dead})=1-(1-2^{-n})^{L}",
     assumes={"no biases": {"bias_variance": 0.5}, "weights symmetric about zero": {"mean": 0.056}},
     source="lu2020",
-    predict=predict,
+    predict=lambda width, hidden_layers: dead_network_probability(width=width, hidden_layers=hidden_layers),
     measure=measure,
     cases=({"width": 3, "hidden_layers": 4}, {"width": 4, "hidden_layers": 5}, {"width": 4, "hidden_layers": 16}),
     full=({"width": 6, "hidden_layers": 30},),

@@ -9,10 +9,6 @@ from theodolite.measure.experiments import Ensemble, drawn_gradients
 NETS = 4000
 
 
-def predict(widths: tuple[int, ...]) -> float:
-    return 2.0 ** -(2 * len(widths))
-
-
 def measure(widths: tuple[int, ...], *, generator: torch.Generator, mean: float = 0.0, second: bool = False) -> Tensor:
     ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, mean=mean)
     x = torch.tensor([[1.0, 0.5, -1.0], [1.0, 0.4, -0.7]])
@@ -30,7 +26,7 @@ law = Law(
     formula=r"P(\xi_1=\dots=\xi_k=1)=2^{-k}",
     assumes={"weights symmetric about zero": {"mean": 0.079}, "one input": {"second": True}},
     source="hanin2018",
-    predict=predict,
+    predict=lambda widths: 2.0 ** -(2 * len(widths)),
     measure=measure,
     cases=({"widths": (12,)}, {"widths": (12, 12)}, {"widths": (12, 16, 12)}),
     # 8 x 4000 networks know a share of 1/16 to 2.2 %, with some ten standard errors; leaving out networks with a dead layer of

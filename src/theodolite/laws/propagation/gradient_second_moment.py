@@ -11,10 +11,6 @@ NETS = 4000
 KURTOSIS = {"gauss": 3.0, "uniform": 1.8}
 
 
-def predict(inputs: int, widths: tuple[int, ...], entries: Entries) -> float:
-    return gradient_second_moment(inputs, widths, kurtosis=KURTOSIS[entries])
-
-
 def measure(
     inputs: int, widths: tuple[int, ...], entries: Entries, *, generator: torch.Generator, copies: int = 1
 ) -> float:
@@ -32,7 +28,7 @@ law = Law(
     formula=r"\frac{E\|\nabla z\|^4}{(E\|\nabla z\|^2)^2}=\Big(1+\frac2{n_0}\Big)\prod_{l=1}^L\Big(1+\frac5{n_l}\Big)",
     assumes={"units independent given the layer in front": {"copies": 2}},
     source="hanin2018",
-    predict=predict,
+    predict=lambda inputs, widths, entries: gradient_second_moment(inputs, widths, kurtosis=KURTOSIS[entries]),
     measure=measure,
     cases=(
         {"inputs": 4, "widths": (10,), "entries": "gauss"},

@@ -12,10 +12,6 @@ from theodolite.theory.propagation import log_gradient_moments
 NETS = 1200
 
 
-def predict(inputs: int, widths: tuple[int, ...], entry: bool, order: int) -> float:
-    return log_gradient_moments(inputs, widths, entry=entry)[order - 1]
-
-
 def without_the_inputs(inputs: int, widths: tuple[int, ...], entry: bool, order: int) -> float:
     spread = 5 * sum(1 / n for n in widths)
     return spread if order == 2 else -spread / 2 + math.log(inputs / 2 if entry else 0.5)  # on the scale of the mean
@@ -40,7 +36,7 @@ law = Law(
     r"\quad\beta=5\sum_l\frac{1}{n_l}+\frac{2}{n_0}",
     assumes={"units independent given the layer in front": {"copies": 2}},
     source="hanin2018; hanin2020products",
-    predict=predict,
+    predict=lambda inputs, widths, entry, order: log_gradient_moments(inputs, widths, entry=entry)[order - 1],
     measure=measure,
     cases=(
         {"inputs": 8, "widths": (16,) * 4, "entry": False, "order": 1},

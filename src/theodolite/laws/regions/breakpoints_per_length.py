@@ -11,10 +11,6 @@ from theodolite.theory.regions import interval_bound
 NETS, BIAS = 400, 0.25
 
 
-def predict(widths: tuple[int, ...], half: float) -> Band:
-    return Band(high=interval_bound(sum(widths), bias_variance=BIAS, length=2 * half))
-
-
 def measure(widths: tuple[int, ...], half: float, *, generator: torch.Generator, bias_variance: float = BIAS) -> Tensor:
     end = torch.full((1,), half, dtype=torch.float64)
     regions, _ = line_counts(
@@ -29,7 +25,7 @@ law = Law(
     formula=r"E\,\#\{\text{breakpoints in }I\}\le\frac{N\,|I|}{\sqrt{\pi}\,\sigma_b}",
     assumes={"biases as spread out as stated": {"bias_variance": 0.0004}},
     source="hanin2019",
-    predict=predict,
+    predict=lambda widths, half: Band(high=interval_bound(sum(widths), bias_variance=BIAS, length=2 * half)),
     measure=measure,
     cases=({"widths": (20,), "half": 0.05}, {"widths": (8, 8, 8), "half": 0.05}, {"widths": (8, 8, 8), "half": 1.0}),
     full=({"widths": (16,) * 8, "half": 0.1},),

@@ -10,10 +10,6 @@ from theodolite.theory.regions import line_pieces
 NETS = 2000
 
 
-def predict(widths: tuple[int, ...], inputs: int) -> float:
-    return line_pieces(widths)
-
-
 def measure(
     widths: tuple[int, ...], inputs: int, *, generator: torch.Generator, mean: float = 0.0, patterns: bool = False
 ) -> Tensor:
@@ -31,7 +27,7 @@ law = Law(
         "pieces of the function are counted, not patterns": {"patterns": True},
     },
     source="hanin2019",
-    predict=predict,
+    predict=lambda widths, inputs: line_pieces(widths),
     measure=measure,
     cases=({"widths": (2, 2, 2), "inputs": 1}, {"widths": (3, 2, 4), "inputs": 3}, {"widths": (2, 6), "inputs": 2}),
     full=({"widths": (2, 3, 1, 2), "inputs": 1},),

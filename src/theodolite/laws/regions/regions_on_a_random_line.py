@@ -5,18 +5,15 @@ from torch import Tensor
 
 from theodolite.core.law import Law
 from theodolite.measure.experiments import LineEnsemble, line_counts
+from theodolite.measure.experiments.ensembles import Entries
 from theodolite.theory.regions import line_regions
 
 NETS = 2000
 
 
-def predict(widths: tuple[int, ...], entries: str, inputs: int) -> float:
-    return line_regions(widths)
-
-
 def measure(
     widths: tuple[int, ...],
-    entries: str,
+    entries: Entries,
     inputs: int,
     *,
     generator: torch.Generator,
@@ -38,7 +35,7 @@ law = Law(
         "weights and biases that have densities": {"entries": "sign"},
     },
     source="hanin2019",
-    predict=predict,
+    predict=lambda widths, entries, inputs: line_regions(widths),
     measure=measure,
     cases=(
         {"widths": (2, 2, 2), "entries": "gauss", "inputs": 1},

@@ -10,10 +10,6 @@ from theodolite.theory.regions import hyperplane_cells
 NETS = 200
 
 
-def predict(width: int) -> float:
-    return hyperplane_cells(width, 1)
-
-
 def measure(width: int, *, generator: torch.Generator, grid: bool = False) -> Tensor:
     shapes = ((NETS, width, 1), (NETS, width), (NETS, 1, width))
     first, bias, last = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
@@ -28,7 +24,7 @@ law = Law(
     formula=r"\#\text{pieces}=n_1+1",
     assumes={"weights and biases that have densities": {"grid": True}},
     source="montufar2014",
-    predict=predict,
+    predict=lambda width: hyperplane_cells(width, 1),
     measure=measure,
     cases=({"width": 1}, {"width": 8}, {"width": 64}),
     full=({"width": 512},),

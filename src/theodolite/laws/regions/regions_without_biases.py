@@ -10,10 +10,6 @@ from theodolite.theory.regions import line_pieces, line_regions
 NETS = 2000
 
 
-def predict(widths: tuple[int, ...], pieces: bool) -> float:
-    return (line_pieces if pieces else line_regions)(widths, with_bias=False)
-
-
 def measure(
     widths: tuple[int, ...],
     pieces: bool,
@@ -34,7 +30,7 @@ law = Law(
     formula=r"E\,\#\text{regions}=1+\sum_l n_l\prod_{k<l}\big(1-(n_k+1)2^{-n_k}\big)",
     assumes={"no biases": {"bias_variance": 1.0}, "a line that misses the origin": {"through": True}},
     source="hanin2019",
-    predict=predict,
+    predict=lambda widths, pieces: (line_pieces if pieces else line_regions)(widths, with_bias=False),
     measure=measure,
     cases=(
         {"widths": (3, 4, 3), "pieces": False},

@@ -11,10 +11,6 @@ from theodolite.theory.regions import region_bound
 FAR = 1e4
 
 
-def predict(widths: tuple[int, ...]) -> Band:
-    return Band(high=region_bound(widths, 2))
-
-
 def measure(widths: tuple[int, ...], *, generator: torch.Generator, activation: str = "ReLU") -> int:
     layers: list[nn.Module] = []
     for fan_in, width in zip((2, *widths), widths, strict=False):
@@ -31,7 +27,7 @@ law = Law(
     formula=r"\#\text{regions}\le\prod_l\sum_{i\le\min(n_0,\dots,n_{l-1})}\binom{n_l}{i}\le2^{N}",
     assumes={"units that bend once": {"activation": "Hardtanh"}},
     source="montufar2014; raghu2017",
-    predict=predict,
+    predict=lambda widths: Band(high=region_bound(widths, 2)),
     measure=measure,
     cases=({"widths": (6,)}, {"widths": (3, 3)}, {"widths": (2, 2, 2)}),
     full=({"widths": (8, 8, 8)},),

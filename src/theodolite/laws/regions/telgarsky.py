@@ -8,14 +8,6 @@ from theodolite.measure.regions import regions_on_line
 from theodolite.theory.regions import sawtooth_pieces
 
 
-def predict(folds: int, whole: bool) -> float:
-    return sawtooth_pieces(folds, whole=whole)
-
-
-def doubled(folds: int, whole: bool) -> float:
-    return 2 * 2.0**folds
-
-
 def measure(folds: int, whole: bool, *, height: float = 1.0) -> int:
     model = sawtooth(folds)
     for layer in model:
@@ -30,7 +22,7 @@ law = Law(
     formula=r"f(x)=\sigma(2\sigma(x)-4\sigma(x-\tfrac12)),\quad\#\text{pieces of }f^{\circ L}=2^L",
     assumes={"tents that reach from 0 to 1": {"height": 0.9901}},
     source="telgarsky2016",
-    predict=predict,
+    predict=lambda folds, whole: sawtooth_pieces(folds, whole=whole),
     measure=measure,
     cases=(*({"folds": folds, "whole": False} for folds in (1, 2, 4, 8)), {"folds": 3, "whole": True}),
     full=({"folds": 12, "whole": False},),
@@ -38,5 +30,5 @@ law = Law(
     quantity="linear pieces",
     erratum="Lecture notes print L spikes and 2 x 2^L pieces. The teeth double with each fold: 2^(L-1) of them, of two "
     "pieces each.",
-    refuted=doubled,
+    refuted=lambda folds, whole: 2 * 2.0**folds,
 )

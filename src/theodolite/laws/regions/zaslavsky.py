@@ -8,10 +8,6 @@ from theodolite.measure.regions import regions_in_polygon, regions_on_line
 from theodolite.theory.regions import hyperplane_cells
 
 
-def predict(units: int, dimension: int) -> float:
-    return hyperplane_cells(units, dimension)
-
-
 def measure(units: int, dimension: int, *, generator: torch.Generator, bias: float = 1.0) -> int:
     layer = nn.utils.skip_init(nn.Linear, dimension, units, dtype=torch.float64)  # type: ignore[no-untyped-call]
     layer.weight.data.normal_(generator=generator)
@@ -31,7 +27,7 @@ law = Law(
     formula=r"\#\text{cells}=\sum_{i=0}^{d}\binom{n}{i}",
     assumes={"general position": {"bias": 0.0}},
     source="zaslavsky1975",
-    predict=predict,
+    predict=lambda units, dimension: hyperplane_cells(units, dimension),
     measure=measure,
     cases=(
         {"units": 5, "dimension": 1},

@@ -10,10 +10,6 @@ from theodolite.theory.regions import origin_cell_sides
 CELLS = 300
 
 
-def predict(width: int) -> float:
-    return origin_cell_sides()
-
-
 def measure(width: int, *, generator: torch.Generator, axes: bool = False, far: bool = False) -> list[int]:
     drawn = torch.randn(CELLS, width, 3, generator=generator, dtype=torch.float64).numpy()
     weights, biases = drawn[..., :2], drawn[..., 2]
@@ -31,7 +27,7 @@ law = Law(
     formula=r"E\,\#\text{sides}\to\frac{\pi^2}{2}",
     assumes={"lines in all directions": {"axes": True}, "biases with a density at zero": {"far": True}},
     source="matheron1975",
-    predict=predict,
+    predict=lambda **case: origin_cell_sides(),
     measure=measure,
     cases=({"width": 100}, {"width": 200}, {"width": 400}),
     full=({"width": 1000},),

@@ -14,14 +14,6 @@ from theodolite.theory.spectra import rank_exponent
 SIDE, DATA = 60, 0.1
 
 
-def predict(density_exponent: float) -> Band:
-    return Band.around(rank_exponent(density_exponent), abs=DATA)
-
-
-def as_printed(density_exponent: float) -> Band:
-    return Band.around(density_exponent, abs=DATA)
-
-
 def basis(generator: torch.Generator) -> Tensor:
     return torch.as_tensor(torch.linalg.qr(torch.randn(SIDE, SIDE, generator=generator, dtype=torch.float64))[0])
 
@@ -42,7 +34,7 @@ law = Law(
     formula=r"\lambda_k(W^\top W)\propto k^{-1/(\alpha_W-1)}\ \Rightarrow\ \left|a_{XW}-\frac1{\alpha_W-1}\right|\le a_X",
     assumes={"data nearly white": {"data": 1.5}},
     source="martin2021; agrawal2022",
-    predict=predict,
+    predict=lambda density_exponent: Band.around(rank_exponent(density_exponent), abs=DATA),
     measure=measure,
     cases=tuple({"density_exponent": a} for a in (1.5, 2.0, 3.0)),
     full=({"density_exponent": 4.0},),
@@ -50,5 +42,5 @@ law = Law(
     erratum="A post that joins weight and feature spectra concludes that features flatten as the weights' exponent falls; "
     "it used the rank exponent for one and quoted thresholds of the density exponent for the other. For the density "
     "exponent the direction is the opposite.",
-    refuted=as_printed,
+    refuted=lambda density_exponent: Band.around(density_exponent, abs=DATA),
 )

@@ -10,16 +10,6 @@ from theodolite.theory.spectra import marchenko_pastur_cdf
 COLUMNS = 60
 
 
-def predict(ratio: float, x: float) -> Band:
-    # Counts of eigenvalues are rigid: in one draw they err by about one of p, in the mean of 16 by a quarter; the law of
-    # finite p lies within one eigenvalue of the limit. Two hold the limit, the mean and its three errors.
-    return Band.around(float(marchenko_pastur_cdf(x, ratio)), abs=2 / COLUMNS)
-
-
-def printed(ratio: float, x: float) -> Band:
-    return Band.around(ratio / 2 * float(marchenko_pastur_cdf(x, ratio)), abs=2 / COLUMNS)
-
-
 def measure(ratio: float, x: float, *, generator: torch.Generator, spread: float = 0.0) -> float:
     n = round(COLUMNS / ratio)
     sizes = torch.exp(spread * torch.randn(n, 1, generator=generator, dtype=torch.float64))
@@ -32,12 +22,14 @@ law = Law(
     formula=r"\rho(x)=\frac{\sqrt{(\lambda_+-x)(x-\lambda_-)}}{2\pi q\,x},\quad\lambda_\pm=(1\pm\sqrt q)^2,\ q=p/n",
     assumes={"all entries of one variance": {"spread": 0.22}, "p/n fixed as n grows": None},
     source="marchenko1967",
-    predict=predict,
+    # Counts of eigenvalues are rigid: in one draw they err by about one of p, in the mean of 16 by a quarter; the law of
+    # finite p lies within one eigenvalue of the limit. Two hold the limit, the mean and its three errors.
+    predict=lambda ratio, x: Band.around(float(marchenko_pastur_cdf(x, ratio)), abs=2 / COLUMNS),
     measure=measure,
     cases=tuple({"ratio": ratio, "x": x} for ratio in (0.1, 0.5, 0.9) for x in (0.7, 1.0, 1.4)),
     repeats=16,
     quantity="share of eigenvalues up to x",
     along="x",
     erratum="Lecture notes print the density with the constant 1/(4 pi x), that is 1/(2 pi 2x): its mass is q/2, not 1.",
-    refuted=printed,
+    refuted=lambda ratio, x: Band.around(ratio / 2 * float(marchenko_pastur_cdf(x, ratio)), abs=2 / COLUMNS),
 )

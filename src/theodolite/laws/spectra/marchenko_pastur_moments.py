@@ -10,12 +10,6 @@ from theodolite.theory.spectra import marchenko_pastur_moment
 ROWS = 240
 
 
-def predict(order: int, ratio: float) -> Band:
-    # Real Gaussian matrices of n rows exceed the limit by 1/n (order 2) and (3 + 3q)/n (order 3), at most 0.7 %. A draw
-    # of the k-th moment errs by about 2k sqrt(2/np), 48 of them by 0.4 % of k: twice three errors and the excess.
-    return Band.around(marchenko_pastur_moment(order, ratio), rel=0.025 * order)
-
-
 def measure(order: int, ratio: float, *, generator: torch.Generator, shared: float = 0.0) -> float:
     p = round(ROWS * ratio)
     x = torch.randn(ROWS, p, generator=generator, dtype=torch.float64)
@@ -29,7 +23,9 @@ law = Law(
     formula=r"m_k=\sum_{r<k}\frac{q^r}{r+1}\binom kr\binom{k-1}r",
     assumes={"independent entries": {"shared": 0.027}, "p/n fixed as n grows": None},
     source="marchenko1967",
-    predict=predict,
+    # Real Gaussian matrices of n rows exceed the limit by 1/n (order 2) and (3 + 3q)/n (order 3), at most 0.7 %. A draw
+    # of the k-th moment errs by about 2k sqrt(2/np), 48 of them by 0.4 % of k: twice three errors and the excess.
+    predict=lambda order, ratio: Band.around(marchenko_pastur_moment(order, ratio), rel=0.025 * order),
     measure=measure,
     cases=tuple({"order": order, "ratio": ratio} for order in (1, 2, 3) for ratio in (0.2, 0.5)),
     repeats=48,

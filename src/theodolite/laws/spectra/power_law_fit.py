@@ -9,12 +9,6 @@ from theodolite.measure.spectra import power_law
 COUNT = 1000
 
 
-def predict(alpha: float) -> Band:
-    # The maximum-likelihood exponent over n values has bias (alpha - 1)/n, and the search keeps now and then a small
-    # tail: 10/n is allowed. The mean of 100 fits errs by 1.5 (alpha - 1)/sqrt(100 n), three times that either way.
-    return Band.around(alpha, abs=(alpha - 1) * (10 / COUNT + 6 * 1.5 / (100 * COUNT) ** 0.5))
-
-
 def measure(alpha: float, *, generator: torch.Generator, tail: str = "power") -> list[float]:
     shares = 1 - torch.rand(25, COUNT, generator=generator, dtype=torch.float64)
     values = shares ** (-1 / (alpha - 1)) if tail == "power" else 1 - shares.log()
@@ -26,7 +20,9 @@ law = Law(
     formula=r"\hat\alpha=1+n\Big/\sum_j\log\frac{x_j}{x_{\min}},\qquad E\hat\alpha=\alpha+O(1/n)",
     assumes={"the tail is a power law": {"tail": "exponential"}},
     source="clauset2009",
-    predict=predict,
+    # The maximum-likelihood exponent over n values has bias (alpha - 1)/n, and the search keeps now and then a small
+    # tail: 10/n is allowed. The mean of 100 fits errs by 1.5 (alpha - 1)/sqrt(100 n), three times that either way.
+    predict=lambda alpha: Band.around(alpha, abs=(alpha - 1) * (10 / COUNT + 6 * 1.5 / (100 * COUNT) ** 0.5)),
     measure=measure,
     cases=tuple({"alpha": alpha} for alpha in (2.0, 3.0, 4.0)),
     repeats=4,

@@ -17,10 +17,6 @@ def predict(exponent: float) -> Band:
     return Band.around(density_exponent(exponent), abs=2 / exponent * math.log(2 * math.pi * COUNT) / (2 * COUNT))
 
 
-def same_number(exponent: float) -> Band:
-    return Band.around(exponent, rel=0.1)
-
-
 def measure(exponent: float, *, decay: str = "power") -> float:
     rank = torch.arange(1, COUNT + 1, dtype=torch.float64)
     values = rank**-exponent if decay == "power" else torch.exp(-exponent * rank / 200)
@@ -40,5 +36,5 @@ law = Law(
     erratum="A post that joins weight and feature spectra reads the two exponents as one. They are equal only at the "
     "golden ratio; thresholds made for the density exponent (2 to 4) are 1/3 to 1 in rank, and the conclusion turns "
     "round: a smaller density exponent of the weights means steeper features.",
-    refuted=same_number,
+    refuted=lambda exponent: Band.around(exponent, rel=0.1),
 )

@@ -175,15 +175,12 @@ def _inputs(
     run: Callable[[Any], Any], batches: Iterable[tuple[Any, Tensor]], layer: nn.Module
 ) -> Iterator[tuple[Tensor, Tensor]]:
     seen: list[Tensor] = []
-    handle = layer.register_forward_pre_hook(lambda module, args: seen.append(args[0].detach()))
-    try:
+    with layer.register_forward_pre_hook(lambda module, args: seen.append(args[0].detach())):
         for batch, labels in batches:
             seen.clear()
             run(batch)
             if seen:
                 yield seen[-1], labels
-    finally:
-        handle.remove()
 
 
 def _rows(features: Tensor) -> Tensor:

@@ -188,11 +188,8 @@ def label_errors(run: Callable[[], Tensor], layer: nn.Module, *, flatten: bool =
         seen.append(output if output.requires_grad else output.detach().requires_grad_())
         return seen[-1]
 
-    handle = layer.register_forward_hook(keep)
-    try:
+    with layer.register_forward_hook(keep):
         logits = run()
-    finally:
-        handle.remove()
     if not seen:
         raise InputError(
             "expected a layer that runs when the model does, got one that did not; pass a layer of this model"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, tensors_in
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
 from theodolite.measure.functional import called_with, plain_attention, promoted, stateless
@@ -262,7 +262,7 @@ def derivative(outputs: Sequence[Tensor], inputs: Sequence[Tensor], direction: S
 
 def _check_deterministic(point: Point, batch: Batch) -> None:
     with torch.no_grad():
-        first, second = (_first(point.output(batch)) for _ in range(2))
+        first, second = (next(tensors_in(point.output(batch))) for _ in range(2))
     if not torch.equal(first, second):
         raise InputError(
             "expected the same answer twice in evaluation mode, got two different ones; make the model deterministic "
@@ -307,12 +307,6 @@ def _over_group(tensor: Tensor, distributed: bool) -> Tensor:
             raise InputError("expected a running process group for distributed=True, got none; call init_process_group")
         torch.distributed.all_reduce(tensor)
     return tensor
-
-
-def _first(answer: Any) -> Tensor:
-    while not isinstance(answer, Tensor):
-        answer = next(iter(answer.values())) if isinstance(answer, Mapping) else answer[0]
-    return answer
 
 
 def _single(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +101,6 @@ def _visit(model: nn.Module, loss: Loss, batch: Any) -> tuple[dict[str, tuple[Te
     """Outputs of layers with the size of what they were given, and how each was called."""
     outputs: dict[str, tuple[Tensor, float]] = {}
     calls: dict[str, Any] = {}
-    handles = []
 
     def keep(name: str) -> Any:
         def hook(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
@@ -113,15 +113,11 @@ def _visit(model: nn.Module, loss: Loss, batch: Any) -> tuple[dict[str, tuple[Te
 
         return hook
 
-    for name, module in model.named_modules():
-        if any(True for _ in module.parameters(recurse=False)):
-            handles.append(module.register_forward_hook(keep(name), with_kwargs=True))
-    try:
-        with torch.no_grad():
-            loss(model, batch)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as stack, torch.no_grad():
+        for name, module in model.named_modules():
+            if any(True for _ in module.parameters(recurse=False)):
+                stack.enter_context(module.register_forward_hook(keep(name), with_kwargs=True))
+        loss(model, batch)
     return outputs, calls
 
 

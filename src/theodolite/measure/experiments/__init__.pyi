@@ -45,6 +45,7 @@ from .optimizer_edges import (
     frozen_rmsprop as frozen_rmsprop,
     full_adagrad as full_adagrad,
     largest_stable_gain as largest_stable_gain,
+    late_sharpness as late_sharpness,
 )
 from .path_gradients import (
     conditional_gradients as conditional_gradients,

@@ -12,7 +12,7 @@ from torch import Tensor
 from theodolite.core.checks import InputError, at_least
 
 _Elementwise = Callable[[Tensor], Tensor]
-Entries = Literal["gauss", "uniform", "sign"]
+Entries = Literal["gauss", "uniform", "sign", "cauchy"]
 MOST = 2_000_000  # numbers drawn at once
 
 
@@ -74,11 +74,31 @@ def preactivations(
     return tuple(found)
 
 
+def drawn_layers(
+    ensemble: Ensemble, signal: Tensor, *, generator: torch.Generator
+) -> tuple[list[Tensor], list[Tensor]]:
+    """What each layer of networks with one output is fed and makes of it, by their weights, for derivatives: (nets, B, width)."""
+    fed, found = [], []
+    for width in (*ensemble.widths, 1):
+        fan_in, copies = signal.shape[-1], ensemble.copies if width > 1 else 1
+        size = (len(signal), fan_in, max(1, width // copies))
+        weights = random_entries(ensemble.entries, size, like=signal, generator=generator) + ensemble.mean
+        bias = torch.randn(len(signal), 1, size[-1], generator=generator, dtype=signal.dtype)
+        z = signal @ (weights * math.sqrt(ensemble.weight_variance / fan_in)) + bias * math.sqrt(ensemble.bias_variance)
+        fed.append(signal)
+        found.append(z.repeat(1, 1, copies) if copies > 1 else z)
+        signal = ensemble.activation(found[-1].clone())
+    return fed, found
+
+
 def random_entries(entries: Entries, shape: tuple[int, ...], *, like: Tensor, generator: torch.Generator) -> Tensor:
-    """Independent entries of mean 0 and variance 1."""
+    """Independent entries of mean 0 and variance 1; Cauchy's have neither."""
     if entries == "gauss":
         return torch.randn(shape, generator=generator, dtype=like.dtype)
-    uniform = torch.rand(shape, generator=generator, dtype=like.dtype).mul_(2).sub_(1)
+    uniform = torch.rand(shape, generator=generator, dtype=like.dtype)
+    if entries == "cauchy":
+        return torch.tan(math.pi * (uniform - 0.5))
+    uniform = uniform.mul_(2).sub_(1)
     return uniform.mul_(math.sqrt(3.0)) if entries == "uniform" else uniform.sign_()
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import at_least
+from theodolite.measure.experiments.ensembles import Entries, random_entries
 from theodolite.measure.regions import network_line_counts
 
 
@@ -23,19 +24,12 @@ class LineEnsemble:
     weight_variance: float = 2.0
     bias_variance: float = 1.0
     mean: float = 0.0
-    entries: str = "gauss"
+    entries: Entries = "gauss"
 
     def drawn(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Entries of scale one about the mean."""
-        if self.entries == "gauss":
-            draw = torch.randn(shape, generator=generator, dtype=torch.float64)
-        elif self.entries == "cauchy":
-            uniform = torch.rand(shape, generator=generator, dtype=torch.float64)
-            draw = torch.tan(math.pi * (uniform - 0.5))
-        else:
-            draw = math.sqrt(3) * (2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1)
-            draw = draw.sign() if self.entries == "sign" else draw
-        return draw + self.mean
+        like = torch.empty(0, dtype=torch.float64)
+        return random_entries(self.entries, shape, like=like, generator=generator) + self.mean
 
 
 def line_counts(

@@ -1,16 +1,19 @@
-"""Real optimizers on quadratics: the largest gain at which they stay bounded, many gains side by side in one tensor."""
+"""Where optimizers stop being stable: real ones on quadratics, many gains side by side, and trained networks at their edge."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.checks import InputError, finite_values
 
 Maker = Callable[[torch.nn.Parameter, Tensor], torch.optim.Optimizer]
 """An optimizer of step 1 for points (k, d), made so that its gain in row k is that number times the inverse preconditioner."""
+
+Update = Callable[[list[Tensor]], tuple[list[Tensor], list[Tensor]]]
+"""From the gradients of a step to what is stepped along and the preconditioner that divides it."""
 
 
 def largest_stable_gain(
@@ -96,3 +99,57 @@ def frozen_adadelta(own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor) -
     square = (scales / gains).square().expand_as(own).clone()
     optimizer.state[own] = {"step": torch.tensor(1e9), "square_avg": square, "acc_delta": torch.ones_like(square)}
     return optimizer  # type: ignore[no-any-return]
+
+
+def late_sharpness(
+    nets: Sequence[nn.Module],
+    update: Update,
+    *,
+    lr: float,
+    looks: Sequence[int],
+    products: tuple[int, int],
+    batch: int,
+    generator: torch.Generator,
+    plain: bool = False,
+) -> list[float]:
+    """The largest preconditioned Hessian eigenvalue of tanh networks 1-...-1 in training, each a mean over its last looks.
+
+    They learn a polynomial from 20 points side by side, ``batch`` of them a step. An eigenvalue is the Rayleigh quotient of
+    a vector that power iteration carries from look to look, by so many ``products`` at the first and at each later one. The
+    first quarter of the ``looks``, steps counted from 0, only finds the vectors; ``plain`` leaves the preconditioner out.
+    """
+    x = torch.linspace(-1, 1, 20, dtype=torch.float64)[:, None]
+    y = 8 * x**4 - 8 * x**2 + 1  # a Chebyshev polynomial
+    own = [torch.stack([p.detach() for p in same]) for same in zip(*(net.parameters() for net in nets), strict=True)]
+    vectors = [torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in own]
+    seen: list[Tensor] = []
+    for step in range(looks[-1] + 1):
+        rows = torch.arange(20) if batch == 20 else torch.randperm(20, generator=generator)[:batch]
+        own = [p.detach().requires_grad_() for p in own]
+        along, divisors = update(list(torch.autograd.grad(_summed_loss(own, x[rows], y[rows]), own)))
+        if step in looks:
+            roots = [torch.ones_like(p) if plain else p.rsqrt() for p in divisors]
+            slopes = torch.autograd.grad(_summed_loss(own, x, y), own, create_graph=True)
+            for _ in range(products[len(seen) > 0]):
+                scaled = [v * r for v, r in zip(vectors, roots, strict=True)]
+                curved = torch.autograd.grad(slopes, own, scaled, retain_graph=True)
+                images = [h * r for h, r in zip(curved, roots, strict=True)]
+                size, norm = (
+                    torch.stack([part.flatten(1).square().sum(1) for part in parts]).sum(0)
+                    for parts in (vectors, images)
+                )
+                along_them = torch.stack([(v * h).flatten(1).sum(1) for v, h in zip(vectors, images, strict=True)])
+                quotient = along_them.sum(0) / size
+                vectors = [h / norm.sqrt().reshape(-1, *[1] * (h.ndim - 1)) for h in images]
+            seen.append(quotient)
+        own = [p.detach() - lr * m / d for p, m, d in zip(own, along, divisors, strict=True)]
+    return torch.stack(seen[len(seen) // 4 :]).mean(0).tolist()  # type: ignore[no-any-return]
+
+
+def _summed_loss(own: list[Tensor], x: Tensor, y: Tensor) -> Tensor:
+    """Half the mean square of all networks at once, added up."""
+    h = x.expand(len(own[0]), -1, -1)
+    for place in range(0, len(own), 2):
+        h = torch.baddbmm(own[place + 1][:, None], h, own[place].mT)
+        h = torch.tanh(h) if place + 2 < len(own) else h
+    return (h - y).square().mean((1, 2)).sum() / 2

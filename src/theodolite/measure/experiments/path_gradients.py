@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError, at_least
-from theodolite.measure.experiments.ensembles import Ensemble, random_entries, safe_cholesky
+from theodolite.measure.experiments.ensembles import Ensemble, drawn_layers, safe_cholesky
 
 
 def drawn_gradients(
@@ -17,18 +17,9 @@ def drawn_gradients(
     r"""$\nabla_xz$ of one output of ``nets`` networks at B inputs, (nets, B, $n_0$), and the preactivations, by their weights."""
     at_least(1, nets=nets)
     x = inputs.expand(nets, *inputs.shape).clone().requires_grad_()
-    signal, hidden = x, []
-    for width in (*ensemble.widths, 1):
-        fan_in, copies = signal.shape[-1], ensemble.copies if width > 1 else 1
-        size = (nets, fan_in, max(1, width // copies))
-        weights = random_entries(ensemble.entries, size, like=inputs, generator=generator) + ensemble.mean
-        bias = torch.randn(nets, 1, size[-1], generator=generator, dtype=inputs.dtype)
-        z = signal @ (weights * math.sqrt(ensemble.weight_variance / fan_in)) + bias * math.sqrt(ensemble.bias_variance)
-        z = z.repeat(1, 1, copies) if copies > 1 else z
-        hidden.append(z.detach())
-        signal = ensemble.activation(z)
-    (gradient,) = torch.autograd.grad(z.sum(), x)
-    return gradient, hidden
+    _, found = drawn_layers(ensemble, x, generator=generator)
+    (gradient,) = torch.autograd.grad(found[-1].sum(), x)
+    return gradient, [z.detach() for z in found]
 
 
 def conditional_gradients(

@@ -1,13 +1,12 @@
 """Tangent kernels of many random networks at once, and many networks trained at once."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from theodolite.core.checks import at_least, not_negative
-from theodolite.measure.experiments.ensembles import Ensemble
+from theodolite.measure.experiments.ensembles import Ensemble, drawn_layers
 
 Forward = Callable[[Sequence[Tensor]], Tensor]
 
@@ -33,22 +32,10 @@ def tangent_kernels(
     """
     at_least(1, nets=nets)
     not_negative(weight_rate=weight_rate, bias_rate=bias_rate)
-    signal = inputs.expand(nets, *inputs.shape).requires_grad_()
-    fed: list[Tensor] = []
-    found: list[Tensor] = []
-    for width in (*ensemble.widths, 1):
-        fan_in, copies = signal.shape[-1], ensemble.copies if width > 1 else 1
-        size = (nets, fan_in, max(1, width // copies))
-        weights = torch.randn(size, generator=generator, dtype=inputs.dtype) + ensemble.mean
-        bias = torch.randn(nets, 1, size[-1], generator=generator, dtype=inputs.dtype)
-        z = signal @ (weights * math.sqrt(ensemble.weight_variance / fan_in)) + bias * math.sqrt(ensemble.bias_variance)
-        z = z.repeat(1, 1, copies) if copies > 1 else z
-        fed.append(signal.detach())
-        found.append(z)
-        signal = ensemble.activation(z.clone())
+    fed, found = drawn_layers(ensemble, inputs.expand(nets, *inputs.shape).requires_grad_(), generator=generator)
     backward = torch.autograd.grad(found[-1].sum(), found)
     parts = []
-    for a, g in zip(fed, backward, strict=True):
+    for a, g in zip((signal.detach() for signal in fed), backward, strict=True):
         gram = g @ g.mT
         parts.append(torch.stack([weight_rate / a.shape[-1] * (a @ a.mT) * gram, bias_rate * gram], 1))
     return torch.stack(parts, 1).detach()

@@ -1,14 +1,14 @@
 """What flows into and out of the layers of a model, gathered over batches in one pass."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, tensors_in
 from theodolite.measure.propagation.signal_flow import is_matrix_layer
 from theodolite.measure.spectra import FeatureCovariance, feature_rows
 
@@ -127,20 +127,10 @@ def _answer_with(run: Callable[[], Any], layer: nn.Module, direction: Tensor, st
         moved = features + step * size * (direction / direction.norm()).to(features).reshape(shape)
         return type(output)((moved, *output[1:])) if isinstance(output, tuple | list) else moved
 
-    handle = layer.register_forward_hook(hook)
-    try:
+    with layer.register_forward_hook(hook):
         answer = run()
-    finally:
-        handle.remove()
     if not sizes:
         raise InputError(
             "expected a layer that runs when the model does, got one that did not; pass a layer of this model"
         )
-    return _first_tensor(answer).double(), sizes[0].double()
-
-
-def _first_tensor(answer: Any) -> Tensor:
-    if isinstance(answer, Tensor):
-        return answer
-    members: Sequence[Any] = list(answer.values()) if hasattr(answer, "values") else list(answer)
-    return _first_tensor(members[0])
+    return next(tensors_in(answer)).double(), sizes[0].double()
