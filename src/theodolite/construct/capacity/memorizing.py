@@ -4,8 +4,6 @@
 """
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +17,7 @@ from torch import Tensor, nn
 from theodolite.construct.capacity._memorize_layers import Hidden, arrangement, hidden_layers, linear
 from theodolite.construct.capacity._memorize_slots import Floats
 from theodolite.core.checks import InputError
+from theodolite.io.files import write_atomically
 from theodolite.theory.capacity import construction_capacity, theorem_widths
 from theodolite.theory.capacity.memory_bounds import PIECES, MemorizingActivation
 
@@ -148,25 +147,16 @@ def in_float32(net: Memorized, x: Any, y: Any) -> Memorized:
 
 def save(net: Memorized, path: str | Path) -> Path:
     """Write the network as safetensors, whole or not at all; widths, activation and report stand in its metadata."""
-    from safetensors.torch import save_file
+    import safetensors.torch
 
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     facts = {
         "widths": json.dumps(net.report.widths),
         "activation": net.report.activation,
         "flatten": json.dumps(isinstance(net[0], nn.Flatten)),
         "report": json.dumps(asdict(net.report)),
     }
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        save_file({name: tensor.contiguous() for name, tensor in net.state_dict().items()}, scratch, metadata=facts)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-    return path
+    tensors = {name: tensor.contiguous() for name, tensor in net.state_dict().items()}
+    return write_atomically(path, safetensors.torch.save(tensors, metadata=facts))
 
 
 def load(path: str | Path) -> Memorized:

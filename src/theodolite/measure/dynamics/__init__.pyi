@@ -36,7 +36,6 @@ from .travel import (
 )
 from .training_copies import copied_training as copied_training
 from .update_rules import (
-    Preconditioned as Preconditioned,
     UpdateRule as UpdateRule,
     bare_optimizer as bare_optimizer,
     gain_roots as gain_roots,

@@ -2,7 +2,7 @@ r"""What an optimizer does with a gradient, read from its groups and its state: 
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -127,36 +127,10 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
     return UpdateRule(name, first.lr, first.kind, first.momentum, first.decay, gains, penalties)
 
 
-@dataclass(frozen=True)
-class Preconditioned:
-    r"""$P^{-1/2}(H+\rho)P^{-1/2}$, which has the eigenvalues of $P^{-1}(H+\rho)$, as products with vectors."""
+def preconditioned(operator: Operator, rule: UpdateRule) -> Operator:
+    r"""The Hessian as the optimizer sees it, $P^{-1/2}(H+\rho)P^{-1/2}$, with the eigenvalues of $P^{-1}(H+\rho)$.
 
-    operator: Operator
-    roots: Tensor = field(repr=False)
-    penalties: Tensor | None = field(default=None, repr=False)
-
-    @property
-    def size(self) -> int:
-        """The number of parameters."""
-        return self.operator.size
-
-    @property
-    def like(self) -> Tensor:
-        """A tensor of its precision and device."""
-        return self.operator.like
-
-    def __call__(self, vectors: Tensor, /) -> Tensor:
-        """The matrix times each row."""
-        scaled = vectors * self.roots
-        image = self.operator(scaled)
-        if self.penalties is not None:
-            image.addcmul_(scaled, self.penalties)
-        del scaled
-        return image.mul_(self.roots)
-
-
-def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Preconditioned:
-    r"""The Hessian as the optimizer sees it: $P^{-1/2}(H+\rho)P^{-1/2}$; the operator itself where P is 1.
+    The operator itself where P is 1.
 
     >>> from theodolite.measure.curvature import hessian
     >>> layer = nn.Linear(1, 1, bias=False)
@@ -175,7 +149,17 @@ def preconditioned(operator: Operator, rule: UpdateRule) -> Operator | Precondit
 
     moving = {rule.penalties.get(name, 0.0) for name, gain in rule.gains.items() if not _is_still(gain)}
     penalties = flat(rule.penalties) if len(moving) > 1 else like.new_tensor(rule.penalty)
-    return Preconditioned(operator, flat(rule.gains).clamp_(min=0).sqrt_(), penalties if rule.penalty else None)
+    roots = flat(rule.gains).clamp_(min=0).sqrt_()
+
+    def product(vectors: Tensor) -> Tensor:
+        scaled = vectors * roots
+        image = operator.product(scaled)
+        if rule.penalty:
+            image.addcmul_(scaled, penalties)
+        del scaled
+        return image.mul_(roots)
+
+    return replace(operator, product=product)
 
 
 def gain_roots(rule: UpdateRule, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
