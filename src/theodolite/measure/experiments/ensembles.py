@@ -74,7 +74,7 @@ def preactivations(
     return tuple(found)
 
 
-def drawn_layers(
+def _drawn_layers(
     ensemble: Ensemble, signal: Tensor, *, generator: torch.Generator
 ) -> tuple[list[Tensor], list[Tensor]]:
     """What each layer of networks with one output is fed and makes of it, by their weights, for derivatives: (nets, B, width)."""

@@ -143,7 +143,7 @@ def late_sharpness(
                 vectors = [h / norm.sqrt().reshape(-1, *[1] * (h.ndim - 1)) for h in images]
             seen.append(quotient)
         own = [p.detach() - lr * m / d for p, m, d in zip(own, along, divisors, strict=True)]
-    return torch.stack(seen[len(seen) // 4 :]).mean(0).tolist()  # type: ignore[no-any-return]
+    return torch.stack(seen[len(seen) // 4 :]).mean(0).tolist()
 
 
 def _summed_loss(own: list[Tensor], x: Tensor, y: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError, at_least
-from theodolite.measure.experiments.ensembles import Ensemble, drawn_layers, safe_cholesky
+from theodolite.measure.experiments.ensembles import Ensemble, _drawn_layers, safe_cholesky
 
 
 def drawn_gradients(
@@ -17,7 +17,7 @@ def drawn_gradients(
     r"""$\nabla_xz$ of one output of ``nets`` networks at B inputs, (nets, B, $n_0$), and the preactivations, by their weights."""
     at_least(1, nets=nets)
     x = inputs.expand(nets, *inputs.shape).clone().requires_grad_()
-    _, found = drawn_layers(ensemble, x, generator=generator)
+    _, found = _drawn_layers(ensemble, x, generator=generator)
     (gradient,) = torch.autograd.grad(found[-1].sum(), x)
     return gradient, [z.detach() for z in found]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import at_least, not_negative
-from theodolite.measure.experiments.ensembles import Ensemble, drawn_layers
+from theodolite.measure.experiments.ensembles import Ensemble, _drawn_layers
 
 Forward = Callable[[Sequence[Tensor]], Tensor]
 
@@ -32,7 +32,7 @@ def tangent_kernels(
     """
     at_least(1, nets=nets)
     not_negative(weight_rate=weight_rate, bias_rate=bias_rate)
-    fed, found = drawn_layers(ensemble, inputs.expand(nets, *inputs.shape).requires_grad_(), generator=generator)
+    fed, found = _drawn_layers(ensemble, inputs.expand(nets, *inputs.shape).requires_grad_(), generator=generator)
     backward = torch.autograd.grad(found[-1].sum(), found)
     parts = []
     for a, g in zip((signal.detach() for signal in fed), backward, strict=True):
