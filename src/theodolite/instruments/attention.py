@@ -16,7 +16,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded, picked
+from theodolite.instruments._common.visit import afforded
 from theodolite.measure.propagation import ONE_PLACE, AttentionSight, attention_sights
 
 MOST = 32
@@ -28,7 +28,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     assert subject.model is not None
     batch = next(subject.batches())
     rows = min(len(batch), MOST, afforded(subject, "forward", passes=2.0, fewest=2))
-    few = picked(batch, torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
+    few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
     found = attention_sights(subject.model, few.inputs, few.keywords)
     for part in (_entropy, _largest_score, _single, _sink):
         yield from map(part, found)

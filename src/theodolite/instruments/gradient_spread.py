@@ -15,7 +15,7 @@ from torch import nn
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded, picked
+from theodolite.instruments._common.visit import afforded
 from theodolite.measure.propagation import log_spread, redrawn_gradients
 from theodolite.theory.propagation import log_gradient_variance, spread_factor, spread_words
 
@@ -29,7 +29,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     limited = subject.allowance.seconds < float("inf")
     rows = afforded(subject, "forward", passes=4.0 * DRAWS, share=0.9, fewest=min(2, len(subject.data.first())))
     whole = next(subject.batches())
-    batch = picked(whole, torch.arange(min(len(whole), INPUTS, rows if limited else INPUTS)))
+    batch = whole.picked(torch.arange(min(len(whole), INPUTS, rows if limited else INPUTS)))
     found = redrawn_gradients(subject.model, batch.inputs, batch.keywords, draws=DRAWS, ended=subject.allowance.over)
     measured, error = log_spread(found.squares)
     draws, inputs_seen = found.squares.shape

@@ -9,6 +9,7 @@ there is no band.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,13 @@ SCALES = tuple(float(10**power) for power in np.arange(-4.0, 2.01, 0.5))
 
 def read(subject: Subject) -> Iterator[Reading]:
     """Distances of the readout found to the candidates; nothing where there is no linear readout."""
-    assert subject.model is not None
+    model = subject.model
+    assert model is not None
     most = afforded(subject, "forward", passes=3, share=0.5, fewest=min(2 * INTERPOLATED, sample_count(subject)))
     samples = spread_samples(subject, min(SAMPLES, most))
     if samples is None:
         return
-    found = readout(subject.model, lambda: _run(subject, samples), samples.x)
+    found = readout(model, partial(samples.answer, model), samples.x)
     if found is None or len(found.features) != len(samples) or not bool(found.features.isfinite().all()):
         return
     if found.weight.norm() == 0:
@@ -79,13 +81,6 @@ def _wider(quantity: str, found: Readout) -> float:
     count = len(found.features)
     taken = min(SEPARATED, count) if "margin" in quantity else min(INTERPOLATED, found.features.shape[1] // 2, count)
     return float(np.sqrt(2 / max(1 - taken / count, 1 / count)))
-
-
-def _run(subject: Subject, samples: Samples) -> Any:
-    assert subject.model is not None
-    if isinstance(samples.x, torch.Tensor):
-        return subject.model(samples.x)
-    return subject.model(**samples.x) if isinstance(samples.x, dict) else subject.model(*samples.x)
 
 
 def _interpolants(found: Readout) -> Iterator[Reading]:

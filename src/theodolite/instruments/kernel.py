@@ -7,7 +7,7 @@ its drift distinguishes lazy training from feature learning.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -67,7 +67,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     few = spread_samples(subject, 2)
     if few is None or not any(p.requires_grad for p in model.parameters()):
         return
-    outputs = _answers(model, few)[0].numel()
+    outputs = first_tensor(few.answer(model))[0].numel()
     most = afforded(subject, "gradient", passes=3 * outputs, fewest=FEWEST) if outputs <= OUTPUTS else 0
     everything = sample_count(subject)
     if outputs <= OUTPUTS:
@@ -113,20 +113,13 @@ def _in_full(everything: int, outputs: int) -> int:
     return min(MOST, PAIRS // outputs, everything)
 
 
-def _answers(model: nn.Module, samples: Samples) -> Tensor:
-    with torch.no_grad():
-        x = samples.x
-        answer = model(**x) if isinstance(x, Mapping) else model(*(x if isinstance(x, tuple) else (x,)))
-    return first_tensor(answer)
-
-
 def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]:
     """The largest eigenvalue in the loss's own units, against the step limit where the step is known."""
     loss, targets = subject.loss, samples.targets
     if loss is None or targets is None:
         return
     assert subject.model is not None
-    outputs = _answers(subject.model, samples)
+    outputs = first_tensor(samples.answer(subject.model))
     try:
         curvatures = output_curvatures(loss, outputs, targets)
     except (

@@ -14,7 +14,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded, picked
+from theodolite.instruments._common.visit import afforded
 from theodolite.measure.dynamics import StreamSum, residual_sums
 
 MOST = 8
@@ -26,7 +26,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     assert subject.model is not None
     batch = next(subject.batches())
     rows = min(len(batch), MOST, afforded(subject, "gradient", passes=2.0, fewest=2))
-    few = picked(batch, torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
+    few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
     sums = [one for one in residual_sums(subject.model, few.inputs, few.keywords) if min(one.stream) > 0]
     totals = [mean_estimate(one.total) for one in sums]
     series = Series(

@@ -16,7 +16,7 @@ from theodolite.core.reading import Band, Reading
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.layers import is_reset, signal_activation, signals_of
-from theodolite.instruments._common.visit import afforded, picked
+from theodolite.instruments._common.visit import afforded
 from theodolite.measure.propagation import Signal, path_gains
 from theodolite.theory import Activation
 from theodolite.theory.propagation import correlation_spread, next_covariance, next_variance, signal_spread
@@ -47,7 +47,7 @@ def _path(subject: Subject, seen: Sequence[Signal]) -> Iterator[Reading]:
     assert subject.model is not None
     batch = next(subject.batches())
     rows = min(len(batch), SAMPLES, afforded(subject, "forward", passes=2.0 * DIRECTIONS, fewest=2))
-    few = picked(batch, torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
+    few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
     directions = torch.randn(DIRECTIONS, seen[0].units, generator=torch.Generator().manual_seed(0))
     try:
         gains = path_gains(lambda: subject.output(few), subject.model.get_submodule(seen[0].layer), directions).cpu()

@@ -15,7 +15,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import features_of, pace_of, picked
+from theodolite.instruments._common.visit import features_of, pace_of
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation import matrix_layers
 from theodolite.measure.propagation.layer_features import steering_changes
@@ -78,12 +78,12 @@ def _plan(subject: Subject, names: list[str]) -> tuple[Batch, int, list[str]]:
     rows = len(whole) if subject.allowance.samples is None else min(len(whole), subject.allowance.samples)
     each = 2 * max(1, len(names))
     if each * DIRECTIONS * rows <= room:
-        return picked(whole, torch.arange(rows)), DIRECTIONS, names
+        return whole.picked(torch.arange(rows)), DIRECTIONS, names
     rows = min(rows, max(FEWEST, int(room / (each * DIRECTIONS))))
     count = max(FEWEST, min(DIRECTIONS, int(room / (each * rows))))
     layers = max(1, min(len(names), int(room / (2 * count * rows))))
     spread = [names[place * len(names) // layers] for place in range(layers)]
-    return picked(whole, torch.arange(0, len(whole), max(1, len(whole) // rows))[:rows]), count, spread
+    return whole.picked(torch.arange(0, len(whole), max(1, len(whole) // rows))[:rows]), count, spread
 
 
 def _mean(gains: Tensor, *, thinned: bool) -> Estimate:

@@ -1,13 +1,14 @@
 """What the kernel instruments ask of a subject: some of its samples, spread over the data, and their targets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.subject import Subject
-from theodolite.measure.functional import Inputs
+from theodolite.measure.functional import Inputs, count
 
 ENOUGH = 4096
 """How many samples are read before some of them are chosen."""
@@ -21,9 +22,14 @@ class Samples:
     targets: Tensor | None
 
     def __len__(self) -> int:
-        if isinstance(self.x, Tensor):
-            return len(self.x)
-        return len(next(iter(self.x.values())) if isinstance(self.x, dict) else self.x[0])  # type: ignore[index]
+        return count(self.x)
+
+    @torch.no_grad()
+    def answer(self, model: nn.Module) -> Any:
+        """What a model says of them."""
+        if isinstance(self.x, Mapping):
+            return model(**self.x)
+        return model(*(self.x if isinstance(self.x, tuple) else (self.x,)))
 
 
 def spread_samples(subject: Subject, most: int) -> Samples | None:

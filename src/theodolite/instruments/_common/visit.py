@@ -58,12 +58,12 @@ def _timings(run: Callable[[Subject, Batch], Any], subject: Subject) -> list[tup
     whole = next(subject.batches())
     count = min(SLICE, len(whole))
     try:
-        run(subject, picked(whole, torch.arange(min(2, len(whole)))))  # what is done once is no part of the pace
+        run(subject, whole.picked(torch.arange(min(2, len(whole)))))  # what is done once is no part of the pace
     except (RuntimeError, TypeError, ValueError):  # what cannot be run costs nothing; the instrument says why
         return [(1, 0.0)]
     found: list[tuple[int, float]] = []
     while True:
-        batch = picked(whole, torch.arange(count))
+        batch = whole.picked(torch.arange(count))
         took = spent = _timed(run, subject, batch)
         for _ in range(OFTEN):  # the first of its size is prepared for, and another program may have been in the way
             if spent >= SHORT:
@@ -121,11 +121,6 @@ def _product(subject: Subject, batch: Batch) -> None:
 _PASSES: dict[str, Callable[[Subject, Batch], Any]] = {"forward": _forward, "gradient": _gradient, "product": _product}
 
 
-def picked(batch: Batch, rows: Tensor) -> Batch:
-    """Some samples of a batch."""
-    return batch.picked(rows)
-
-
 def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) -> Batches:
     """So many samples, evenly spread over the data, in batches of at most a size; the data themselves where all are asked for."""
     whole = sample_count(subject)
@@ -138,7 +133,7 @@ def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) ->
         places = torch.arange(start, start + len(batch))
         chosen = torch.nonzero((places + 1) * samples // whole > places * samples // whole).flatten()
         start += len(batch)
-        kept += [picked(batch, rows) for rows in torch.split(chosen, batch_size or max(1, len(chosen))) if len(rows)]
+        kept += [batch.picked(rows) for rows in torch.split(chosen, batch_size or max(1, len(chosen))) if len(rows)]
     assert subject.model is not None
     return Kept(kept, subject.model)
 
@@ -152,7 +147,7 @@ def parted(data: Batches, parts: int = 2) -> list[Kept]:
             first = (place - dealt) % parts
             if first < len(batch):
                 rows = torch.arange(first, len(batch), parts)
-                part.append(picked(batch, rows))
+                part.append(batch.picked(rows))
         dealt += len(batch)
     return [Kept(part, data.model) for part in found if part]
 
