@@ -110,11 +110,15 @@ class Hidden:
     blocks: tuple[Block, ...]
 
 
-def linear(weight: Floats | Tensor, bias: Floats | Tensor) -> nn.Linear:
+def linear(weight: Floats | Tensor, bias: Floats | Tensor | None) -> nn.Linear:
     """An nn.Linear of float64 with these numbers."""
-    weight, bias = torch.as_tensor(weight, dtype=torch.float64), torch.as_tensor(bias, dtype=torch.float64)
-    made = nn.Linear(weight.shape[1], weight.shape[0], device="meta")  # drawn from nothing: random state is as before
-    made.weight, made.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
+    rows, columns = weight.shape
+    made = nn.Linear(
+        columns, rows, bias=bias is not None, device="meta"
+    )  # drawn from nothing: random state is as before
+    made.weight = nn.Parameter(torch.as_tensor(weight, dtype=torch.float64).clone())
+    if bias is not None:
+        made.bias = nn.Parameter(torch.as_tensor(bias, dtype=torch.float64).clone())
     return made
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from theodolite.construct.capacity._memorize_layers import linear
 from theodolite.construct.capacity.corrective_groups import UnitGroup, least_squares_group, line_search, literal_group
 from theodolite.core.checks import InputError
 from theodolite.theory.capacity import separation
@@ -62,15 +63,8 @@ class CorrectiveNetwork(nn.Module):
         self.lift = lift
         weight = torch.cat([group.weight for group in groups])
         output = torch.cat([group.output for group in groups], 1)
-        self.hidden = nn.utils.skip_init(
-            nn.Linear, weight.shape[1], len(weight), dtype=weight.dtype, device=weight.device
-        )  # type: ignore[no-untyped-call]
-        self.readout = nn.utils.skip_init(nn.Linear, len(weight), len(output), dtype=weight.dtype, device=weight.device)  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            self.hidden.weight.copy_(weight)
-            self.hidden.bias.copy_(-torch.cat([group.threshold for group in groups]))
-            self.readout.weight.copy_(output)
-            self.readout.bias.copy_(mean)
+        self.hidden = linear(weight, -torch.cat([group.threshold for group in groups]))
+        self.readout = linear(output, mean)
         self.flat = False
         self.report: CorrectiveReport | None = None
 

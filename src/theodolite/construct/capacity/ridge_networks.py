@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from theodolite.construct.capacity._memorize_layers import linear
 from theodolite.construct.capacity.smooth_layers import SReLU
 from theodolite.core.checks import InputError
 from theodolite.theory.capacity import (
@@ -79,11 +80,11 @@ class RidgeNetwork(nn.Module):
         for group in groups:
             count = group.threshold.numel()
             weight = directions.repeat_interleave(group.threshold.shape[1], 0)
-            self.hidden.append(_linear(weight, -group.threshold.reshape(-1)))
+            self.hidden.append(linear(weight, -group.threshold.reshape(-1)))
             self.activations.append(SReLU(group.order, smoothing_width=group.width))
-            self.readouts.append(_linear(share * group.output.reshape(1, count), None))
+            self.readouts.append(linear(share * group.output.reshape(1, count), None))
         slope = share * affine[:, 1] @ directions
-        self.affine = _linear(slope[None], share * (affine[:, 0] + affine[:, 1]).sum()[None])
+        self.affine = linear(slope[None], share * (affine[:, 0] + affine[:, 1]).sum()[None])
 
     def forward(self, x: Tensor) -> Tensor:
         """The value at each row of x."""
@@ -121,13 +122,3 @@ def representation(
         function, groups=groups, units=each, box=box, profiles=len(directions), generator=generator
     )
     return RidgeNetwork(directions, made, affine)
-
-
-def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
-        nn.Linear, weight.shape[1], len(weight), bias=bias is not None, dtype=weight.dtype, device=weight.device
-    )
-    layer.weight.copy_(weight)
-    if bias is not None:
-        layer.bias.copy_(bias)
-    return layer
