@@ -110,7 +110,7 @@ def bootstrap_p_value(
         samples = np.array([_resampled(below, fit, count, random) for _ in range(min(BATCH, refits - drawn))])
         for sample, settled in zip(samples, _fit_from(fit.xmin, samples) < fit.distance, strict=True):
             drawn += 1
-            worse += not (settled or _fits_within(fit.distance, sample))
+            worse += not (settled or _clauset(sample, limit=fit.distance).distance < fit.distance)
             if worse == ENOUGH:
                 return worse / drawn
     return (1 + worse) / (1 + refits)
@@ -163,36 +163,21 @@ def _none(reason: str, rule: Rule) -> PowerLaw:
     return PowerLaw(nan, nan, nan, nan, None, 0, rule, reason)
 
 
-def _clauset(values: Floats) -> PowerLaw:
+def _clauset(values: Floats, *, limit: float = math.inf) -> PowerLaw:
+    """The fit of least distance; with a ``limit`` any whose distance is below it, and an infinite distance where none is."""
     starts = np.flatnonzero(np.diff(values, prepend=-math.inf))  # the first place of each distinct value
     if starts.size < FEWEST:
         return _none(f"only {starts.size} distinct positive values, of {FEWEST} needed", "clauset")
-    logs, rate, tails = _rates(values, starts)
-    survival = np.append(tails, 0).astype(np.float64)  # of u_j: values at or above it, and (next) above it
-    best, distance = _least_distance(logs, rate, survival, two_sided=True)
-    n = int(tails[best])
-    alpha = 1 + float(rate[best])
-    return PowerLaw(alpha, float(values[starts[best]]), distance, (alpha - 1) / math.sqrt(n), None, n)
-
-
-def _fits_within(limit: float, values: Floats) -> bool:
-    """Whether a threshold of these sorted values has a Kolmogorov distance below the limit; no where too few are distinct."""
-    starts = np.flatnonzero(np.diff(values, prepend=-math.inf))
-    if starts.size < FEWEST:
-        return False
-    logs, rate, tails = _rates(values, starts)
-    survival = np.append(tails, 0).astype(np.float64)
-    return _least_distance(logs, rate, survival, two_sided=True, limit=limit)[1] < limit
-
-
-def _rates(values: Floats, starts: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Of the distinct values that begin at these places: logarithms, alpha - 1 from each on, how many values that keeps."""
     logs = np.log(values / values[-1])
     tails = values.size - starts  # (u,)
     excess = np.cumsum(logs[::-1])[::-1][starts] - tails * logs[starts]  # (u,) sum of log(x / xmin)
-    rate = np.full(starts.size, math.nan)  # the largest value alone has none
+    logs, rate = logs[starts], np.full(starts.size, math.nan)  # the largest value alone has none
     rate[:-1] = tails[:-1] / excess[:-1]
-    return logs[starts], rate, tails
+    survival = np.append(tails, 0).astype(np.float64)  # of u_j: values at or above it, and (next) above it
+    best, distance = _least_distance(logs, rate, survival, two_sided=True, limit=limit)
+    n = int(tails[best])
+    alpha = 1 + float(rate[best])
+    return PowerLaw(alpha, float(values[starts[best]]), distance, (alpha - 1) / math.sqrt(n), None, n)
 
 
 def _weightwatcher(values: Floats) -> PowerLaw:
