@@ -19,11 +19,8 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.task import is_finite
+from theodolite.evidence.thresholds import ROWS, STILL
 from theodolite.io.adapters import DOWN, UP
-
-ROWS = 16
-TINY = 1e-6
-"""A scale below this adds less than float32 can hold beside a weight."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ def _reason(model: nn.Module, idle: list[_Adapter]) -> tuple[str, str]:
             "model.enable_adapter_layers(), or model.set_adapter(name); unmerge first",
         )
     scales = [scale for layer in layers for scale in _scales(layer)]
-    if scales and max(map(abs, scales)) < TINY:
+    if scales and max(map(abs, scales)) < STILL:
         return f"their scale is {max(scales, key=abs):g}", "set lora_alpha to the rank, or twice the rank"
     return "their output does not reach the loss", (
         "attach them: get_peft_model(model, config) and train what it returns, or add scale * B(A(x)) in forward"

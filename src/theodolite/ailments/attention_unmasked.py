@@ -19,15 +19,11 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, sample_of
 from theodolite.evidence.drawn_outputs import members_of, quiet
-from theodolite.evidence.experiment import A_RUN
 from theodolite.evidence.start import steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
-from theodolite.evidence.trial import NOTHING, present_skill
+from theodolite.evidence.thresholds import A_FEW, A_RUN, NOTHING, RARELY, SAMPLES
+from theodolite.evidence.trial import present_skill
 from theodolite.io.batches import Batch
-
-ROWS, FEWEST = 256, 8
-MOVED, FLIPPED = 0.01, 0.05
-"""A change of answers, beside their spread, that is more than rounding; the share of answers that must change their choice."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -43,7 +39,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     rows = behind >= max(1, int(behind.float().quantile(0.5)))
     cut = int(behind[rows].min()) if bool(rows.any()) else 0
     length = tokens.shape[1]
-    if cut < 1 or int(rows.sum()) < FEWEST or cut >= length:
+    if cut < 1 or int(rows.sum()) < A_FEW or cut >= length:
         return
     picked = batch.picked(rows)
     try:
@@ -61,12 +57,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if before.shape != after.shape or not before.numel():
         return
     moved = float((after - before).abs().mean() / before.std().clamp(min=1e-12))
-    if moved < MOVED:
+    if moved < NOTHING:
         return
     wide = before.ndim > 1 and before.shape[-1] > 1 and task(subject).kind == "classes"
     flipped = float((before.argmax(-1) != after.argmax(-1)).double().mean()) if wide else moved
     yield Finding(
-        severity="warning" if flipped >= FLIPPED or forgets else "note",
+        severity="warning" if flipped >= RARELY or forgets else "note",
         where="the last state" if forgets else "attention",
         says=f"Answers depend on padding: with {cut} of {length} columns removed, all padding, the same sequences "
         + (
@@ -122,7 +118,7 @@ def _padding(tokens: Tensor) -> int | None:
         behind = is_it.flip(1).cumprod(1).flip(1).bool()
         ends = behind.sum(1)
         inside = int((is_it & ~behind).sum())
-        if inside == 0 and int((ends > 1).sum()) >= FEWEST and len(torch.unique(ends)) > 1:
+        if inside == 0 and int((ends > 1).sum()) >= A_FEW and len(torch.unique(ends)) > 1:
             return int(value)
     return None
 
@@ -137,8 +133,8 @@ def _longest(whole: Any) -> Batch:
     ]
     sample = sample_of(few)
     if sample is None or sample.target is None or first.keywords or len(first.inputs) != len(sample.inputs):
-        return first_rows(first, ROWS)
-    return first_rows(Batch(sample.inputs, {}, sample.target), ROWS)
+        return first_rows(first, SAMPLES)
+    return first_rows(Batch(sample.inputs, {}, sample.target), SAMPLES)
 
 
 def _shorter(batch: Batch, length: int, kept: int) -> Batch:

@@ -4,8 +4,8 @@ The gradient of a batch of $B$ samples is the mean gradient plus noise of varian
 scale $\mathrm{tr}\,\Sigma/|\bar g|^2$ larger batches gain nothing (McCandlish et al. 2018); below it noise outweighs the
 signal. Every constant learning rate ends at a noise floor, so noise alone is not a fault. It is one when batches 8 times as
 large, at the same learning rate and in a quarter of the steps, recover what the run has lost. Batches whose classes come in
-order are another kind of noise, which shuffling the same samples removes: randomly drawn classes exceed ten standard deviations
-of chi squared less than once in 100,000 runs.
+order are another kind of noise, which shuffling the same samples removes: randomly drawn classes exceed three standard
+deviations of chi squared about once in 200 runs, and are then only tried.
 """
 
 import math
@@ -28,12 +28,13 @@ from theodolite.evidence.batches import (
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import task
+from theodolite.evidence.thresholds import A_FEW, SURE
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 
-FOLD, LARGEST, LEAST = 8, 32, 2
+FOLD, LARGEST = 8, 32
 """How many batches are joined; those of more samples than this are not called small (of sequences with a target at each place,
-a quarter of it); as many must be left."""
+a quarter of it)."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -41,12 +42,12 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if not was_trained(subject):
         return
     training, _ = training_and_held_out(subject)
-    if _batches_unlike(subject) and len(shuffled(training, len(training))) >= max(LEAST, len(training) // 2):
+    if _batches_unlike(subject) and len(shuffled(training, len(training))) >= max(2, len(training) // 2):
         change = Change("shuffled", order=lambda whole: shuffled(whole, len(whole)))
         yield Intervention(change, _in_order, rank=8, sign=True)
     size = batch_size(subject)
     largest = LARGEST / FEWER if training and has_places(training[0]) else LARGEST
-    if size is not None and size <= largest and not is_thinned(subject) and len(joined(training, FOLD)) >= LEAST:
+    if size is not None and size <= largest and not is_thinned(subject) and len(joined(training, FOLD)) >= 2:
         change = Change(f"batches x {FOLD}", order=_joined, stretch=0.25)
         yield Intervention(change, lambda outcome: _too_small(outcome, size), rank=30, sign=True)
 
@@ -75,12 +76,14 @@ def _too_small(outcome: Outcome, size: int) -> Finding:
 
 
 def _batches_unlike(subject: Subject) -> bool:
-    """Whether classes differ from batch to batch by far more than draws would: chi squared beyond ten standard deviations."""
+    """Whether classes differ from batch to batch by more than draws would: chi squared beyond three standard deviations."""
     if task(subject).kind not in ("classes", "labels"):
         return False
     found = [task(subject).classes_of(b.target) for b in batches(subject) if isinstance(b.target, torch.Tensor)]
     known = [part for part in found if part is not None and len(part) and int(part.min()) >= 0]
-    if len(known) < 4 or any(isinstance(b.target, torch.Tensor) and b.target.ndim > 1 for b in batches(subject)[:1]):
+    if len(known) < A_FEW or any(
+        isinstance(b.target, torch.Tensor) and b.target.ndim > 1 for b in batches(subject)[:1]
+    ):
         return False
     classes = max(int(part.max()) for part in known) + 1
     counts = torch.stack([torch.bincount(part, minlength=classes).double() for part in known])
@@ -88,7 +91,7 @@ def _batches_unlike(subject: Subject) -> bool:
     expected = counts.sum(1, keepdim=True) * counts.sum(0) / counts.sum()
     squares = float(((counts - expected).square() / expected).sum())
     degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    return degrees > 0 and squares > degrees + 10 * math.sqrt(2 * degrees)
+    return degrees > 0 and squares > degrees + SURE * math.sqrt(2 * degrees)
 
 
 ailment = Ailment(

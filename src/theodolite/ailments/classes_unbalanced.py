@@ -1,6 +1,6 @@
 """Are some classes so rare that the network gives them up?
 
-Rare classes alone are not a fault; giving them up is. The check runs when the majority class has at least seven times as many
+Rare classes alone are not a fault; giving them up is. The check runs when the majority class has at least five times as many
 samples as the rarest, and the network has learned at least the class frequencies (its loss is no higher than when ignoring the
 input). It compares the accuracy on the majority class with the accuracy on classes less than a fifth of its size, on held-out
 data if there is any. It warns if the rare classes are mostly wrong, and behind by three standard errors, which happens by
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from theodolite.ailments.labels_ignored import IGNORED
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
@@ -24,24 +25,16 @@ from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.kernel_machine import answered_classes, classes_in, is_random_order
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import scores, skill, task
+from theodolite.evidence.thresholds import CRITICAL, FEWEST, NOTHING, PART, SURE
 from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score
 from theodolite.io.batches import Batch
-
-UNBALANCED, RARE = 7.0, 0.2
-HALF = 0.5
-"""The share of the rare classes' samples that a network answers rightly that does not give them up: somewhat fewer than of the
-commonest is what the best answers have, too."""
-LEARNED = 0.02
-"""Skill from which on something was learned."""
-IGNORED = -100
-"""The target that cross-entropy leaves out."""
 
 REMEDY = (
     "loss weights: weight = len(y) / (classes * torch.bincount(y)); or "
     "torch.utils.data.WeightedRandomSampler(weight[y], len(y)); judge by balanced accuracy"
 )
-MOST_PLACES, BEHIND_PLACES = 20, 0.6
-"""Of classes at many places (pixels): at most so many, and so far behind, for neighbors in a sample are alike."""
+MOST_PLACES = 20
+"""Classes at many places (pixels) at most: of more, such as words, rare ones are rarely right by nature."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -54,11 +47,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if classes is None:
         yield from _of_places(subject)
         return
-    if len(classes) < 50:
+    if len(classes) < FEWEST:
         return
     counts = torch.bincount(classes.cpu())
     present = counts[counts > 0]
-    if len(present) < 2 or not float(present.max()) >= UNBALANCED * float(present.min()):
+    if len(present) < 2 or not float(present.min()) <= PART * float(present.max()):
         return
     read = samples(subject)
     whole = read is None or read.target is None or len(classes) > len(read)
@@ -73,7 +66,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
     lost = _recalls(subject, counts, common)
     readings = [
-        evidence("share of the majority class", share, stderr=error / 3),
+        evidence("share of the majority class", share, stderr=error / SURE),
         evidence("samples of the rarest class", int(counts[rarest])),
     ]
     if lost is not None:
@@ -86,9 +79,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
             evidence("balanced accuracy", balanced),
         ]
     # nothing learned at all is another matter, unless the classes are as common as this in the training data alone
-    learned = skill(subject, present_score(subject), judged_constant(subject)) > LEARNED
+    learned = skill(subject, present_score(subject), judged_constant(subject)) > NOTHING
     learned |= judged_majority(subject) < float(counts[common]) / len(classes) / 2
-    harmed = lost is not None and lost[1] < HALF and lost[0] - lost[1] >= 3 * lost[2] and learned
+    harmed = lost is not None and lost[1] < CRITICAL and lost[0] - lost[1] >= SURE * lost[2] and learned
     yield Finding(
         severity="warning" if harmed else "note",
         where=f"class {rarest}",
@@ -102,11 +95,11 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with all classes equally often, where the data that it is judged by have other shares."""
     read = samples(subject)
     classes = None if read is None or task(subject).kind == "numbers" else classes_in(read.target)
-    if classes is None or len(classes) < 50:
+    if classes is None or len(classes) < FEWEST:
         return
     counts = torch.bincount(classes.cpu())
     present = counts[counts > 0]
-    if len(present) < 2 or not float(present.max()) >= UNBALANCED * float(present.min()):
+    if len(present) < 2 or not float(present.min()) <= PART * float(present.max()):
         return
     common, rarest = int(counts.argmax()), int(torch.where(counts > 0, counts, counts.max() + 1).argmin())
 
@@ -133,7 +126,7 @@ def _evened(whole: Sequence[Batch]) -> Sequence[Batch]:
 
 def _one_target(targets: Tensor | None) -> Finding | None:
     """Every sample has the same target: there is nothing to learn."""
-    if targets is None or len(targets) < 20 or not targets.numel():
+    if targets is None or len(targets) < FEWEST or not targets.numel():
         return None
     if targets.is_floating_point() and targets.ndim > 1 and targets[0].numel() > 1:
         return None
@@ -169,13 +162,13 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     hits, classes = torch.cat(right), torch.cat(wanted)
     counts = torch.bincount(classes)
     common = int(counts.argmax())
-    rare = counts < RARE * counts[common]
+    rare = counts < PART * counts[common]
     few = int((counts > 0).sum())
     of_rare = rare[classes]
-    if few > MOST_PLACES or not bool(of_rare.any()) or float(counts[common]) < UNBALANCED * float(counts[rare].sum()):
+    if few > MOST_PLACES or not bool(of_rare.any()) or float(counts[rare].sum()) > PART * float(counts[common]):
         return
     found, lost = float(hits[classes == common].double().mean()), float(hits[of_rare].double().mean())
-    if found - lost < BEHIND_PLACES:
+    if found - lost < CRITICAL:
         return
     yield Finding(
         severity="warning",
@@ -189,8 +182,8 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
 
 def _wilson(count: int, total: int) -> tuple[float, float]:
     """The middle and the half-width of Wilson's interval of three standard errors."""
-    z = 3.0
-    share, scale = count / total, 1 + z * z / total
+    z, share = SURE, count / total
+    scale = 1 + z * z / total
     half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / scale
     return (share + z * z / (2 * total)) / scale, half
 
@@ -198,7 +191,7 @@ def _wilson(count: int, total: int) -> tuple[float, float]:
 def _recalls(subject: Subject, counts: Tensor, common: int) -> tuple[float, float, float, float, str] | None:
     """Right answers of the commonest class and of rare ones, the error of these, their mean over classes, and on which data."""
     own = scores(subject)[0]
-    if subject.model is None or own is None or not own.loss <= 1.02 * constant_loss(subject):
+    if subject.model is None or own is None or not own.loss <= (1 + NOTHING) * constant_loss(subject):
         return None
     some, part = (
         (validation_batches(subject), "held-out") if validation_batches(subject) else (batches(subject), "training")
@@ -209,7 +202,7 @@ def _recalls(subject: Subject, counts: Tensor, common: int) -> tuple[float, floa
         return None
     classes, hits = right
     rare = [
-        c for c in torch.unique(classes).tolist() if c >= len(counts) or float(counts[c]) < RARE * float(counts[common])
+        c for c in torch.unique(classes).tolist() if c >= len(counts) or float(counts[c]) < PART * float(counts[common])
     ]
     of_rare, of_common = torch.isin(classes, torch.tensor(rare)), classes == common
     if not bool(of_rare.any()) or not bool(of_common.any()):

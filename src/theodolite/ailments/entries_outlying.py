@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.subject import Subject
+from theodolite.evidence.thresholds import CRITICAL, NOTHING, RARELY
 from theodolite.evidence.weights import WeightFacts, is_table, weight_facts
 from theodolite.io.weights import owners_of
 from theodolite.measure.spectra.entry_tails import BODY, MOST_DETACHED, EntryTail
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 
     from theodolite.evidence.task import Score
 
-CHANCE, HIGH, MOST_OF_A_ROW = 1e-4, 3.0, 0.5
-HARM, USED = 0.05, 0.01
-"""Shares of the loss: taken off by cutting the entries back, they do harm; added by it, the network uses them."""
+CHANCE, HIGH = 1e-4, 3.0
+"""The chance of all gaps together, and how many times the Gaussian maximum outliers must be."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -44,7 +44,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     found.sort(key=lambda facts: -_tail(facts).row_share)
     worst = found[0]
     tail = _tail(worst)
-    dominates = tail.row_share >= MOST_OF_A_ROW
+    dominates = tail.row_share >= CRITICAL
     before, after = _cut_back(subject, found)
     least = "" if tail.count == 1 else "the smallest of them is "
     found_words = "is an outlier: it" if tail.count == 1 else "are outliers: the largest"
@@ -68,9 +68,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _severity(before: float, after: float, *, dominates: bool) -> Severity:
     """By what cutting the entries back does to the loss: a network that uses them is left alone."""
-    if not before - after <= HARM * abs(before):
+    if not before - after <= RARELY * abs(before):
         return "critical" if dominates else "warning"
-    return "warning" if dominates and after <= before * (1 + USED) else "note"
+    return "warning" if dominates and after <= before * (1 + NOTHING) else "note"
 
 
 def _tail(facts: WeightFacts) -> EntryTail:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
@@ -19,12 +19,9 @@ from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite
+from theodolite.evidence.thresholds import ROWS, WORTH
 from theodolite.evidence.trial import Change
 from theodolite.evidence.weights import LEAST_ENTRIES, weight_facts
-
-NAMED, ROWS = 4, 16
-MUCH = 0.1
-"""The share of the network from which on it is no small part that was meant to stay, such as a table of positions."""
 
 
 def _untrained(subject: Subject) -> list[str]:
@@ -62,8 +59,7 @@ def _matrices(subject: Subject) -> list[str]:
 
 def _says(subject: Subject, names: list[str]) -> str:
     share = _share(subject, names)
-    few = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-    return f"{share:.0%} of the network is frozen (requires_grad=False) with weights that were never trained: {few}."
+    return f"{share:.0%} of the network is frozen (requires_grad=False) with weights that were never trained: {few_of(names)}."
 
 
 REMEDY = "p.requires_grad_(True) for them before creating the optimizer; freeze only pretrained layers"
@@ -87,7 +83,7 @@ def _matters(subject: Subject, names: list[str]) -> bool:
     assert subject.model is not None
     own = dict(subject.model.named_parameters())
     behind = [name for name in names if name in _matrices(subject)[1:]]
-    if _share(subject, names) < MUCH or not behind or not is_finite(subject):
+    if _share(subject, names) < WORTH or not behind or not is_finite(subject):
         return False
     frozen = [own[name] for name in behind]
     try:
@@ -105,7 +101,7 @@ def _matters(subject: Subject, names: list[str]) -> bool:
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with these layers free; a few early ones may be pretrained too little to show it."""
     names = _untrained(subject)
-    if names and (_share(subject, names) >= MUCH or _matrices(subject)[-1] in names):
+    if names and (_share(subject, names) >= WORTH or _matrices(subject)[-1] in names):
 
         def found(outcome: Outcome) -> Finding:
             return finding_of(outcome, _says(outcome.subject, names), REMEDY, {"unfreeze": names}, where=names[0])

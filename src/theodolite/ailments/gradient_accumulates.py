@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-
-FEWEST, SHARE = 3, 0.05
-"""Steps after which the gradient was kept, and their share of all, from which on it is no accident of a loop's first steps."""
+from theodolite.evidence.thresholds import A_FEW, RARELY
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -21,7 +19,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def while_training(run: Run) -> Iterator[Finding]:
     kept, steps = run.events.get("gradient kept", 0.0), run.events.get("optimizer steps", 0.0)
-    if kept < FEWEST or kept < SHARE * steps:
+    if kept < A_FEW or kept < RARELY * steps:
         return
     yield Finding(
         severity="critical",

@@ -13,9 +13,11 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import gradient_ratio, signals, signals_at_start, width_spread
+from theodolite.evidence.thresholds import DEPTH
 from theodolite.measure.propagation.one_pass import VitalSigns
 
-GROWN, DEPTH = 5.0, 6
+GROWN = 5.0
+"""So many times more gradient beside their weights than the last is out of proportion: healthy first layers have up to three."""
 
 
 def _explodes(signs: VitalSigns | None) -> bool:

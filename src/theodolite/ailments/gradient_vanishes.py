@@ -2,7 +2,7 @@ r"""Are the gradients of the first layers far smaller than those of the last?
 
 The mean square of a gradient changes by $\chi=C_w\langle\sigma'^2\rangle$ per layer on the way back; a sigmoid, whose slope is
 at most 1/4, has $\chi\le C_w/16$. The symptom is the gradient of a layer relative to its weights, first third of the layers
-against the last third: below 3e-3, and four standard deviations beyond what finite width explains (one initialization in 30,000
+against the last third: below 3e-3, and three standard deviations beyond what finite width explains (one initialization in 700
 exceeds them). This is measured, so skip connections and normalization are taken into account. A trial on a copy with critical
 initialization then decides.
 """
@@ -15,6 +15,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import gradient_ratio, signals, signals_at_start, width_spread
+from theodolite.evidence.thresholds import SURE
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 LEAST = 3e-3
@@ -24,7 +25,7 @@ def _vanishes(signs: VitalSigns | None) -> bool:
     if signs is None:
         return False
     ratio = gradient_ratio(signs)
-    return ratio < LEAST and math.log(max(ratio, 1e-300)) < -4 * width_spread(signs)
+    return ratio < LEAST and math.log(max(ratio, 1e-300)) < -SURE * width_spread(signs)
 
 
 def sign(subject: Subject) -> bool:

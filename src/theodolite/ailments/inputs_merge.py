@@ -2,8 +2,8 @@ r"""Do different inputs become the same on their way to the last layer?
 
 In the ordered phase the cosine of any two inputs tends to 1 with a depth scale $\xi=-1/\ln\chi$; at a critical point it still
 does, as $1/L^2$ for ReLU. The symptom is the part of the signal by which samples differ at the input of the last layer,
-relative to that of the network's input: below a fifth over eight layers or more, or below 1e-6, where rounding hides it
-(float32 leaves 1e-14, and a weight must separate differences a thousandth of the signal apart). A trial on a copy with critical
+relative to that of the network's input: below a fifth over six layers or more; below 1e-6 rounding hides it (float32
+leaves 1e-14, and a weight must separate differences a thousandth of the signal apart). A trial on a copy with critical
 initialization or skip connections then decides. Differences lost in rounding, in a network that has learned nothing, are
 reported without a trial. Batch normalization and skip connections are part of what is measured.
 """
@@ -15,25 +15,21 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start, unlike_ratio
+from theodolite.evidence.thresholds import CRITICAL, DEPTH, PART, STILL, WORTH
 from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 
-MERGED, SHRUNK = 1e-6, 0.2
-DROWNS, DEPTH = 5, 8
-"""Layers from which on merging is one of depth."""
-
 
 def _merges(signs: VitalSigns | None) -> bool:
-    if signs is None or len(signs.layers) < DROWNS:
+    if signs is None or len(signs.layers) < DEPTH:
         return False
-    ratio = unlike_ratio(signs)
-    return ratio < (SHRUNK if len(signs.layers) >= DEPTH else MERGED)
+    return unlike_ratio(signs) < PART
 
 
 def _slope_is_small(signs: VitalSigns) -> bool:
     """Whether the activation's own slope is so small that gradients vanish first: then that is the name for it."""
     slopes = [layer.steepest for layer in signs.layers[:-1] if layer.activation]
-    return bool(slopes) and max(slopes) < 0.5 and len(signs.layers) < 30
+    return bool(slopes) and max(slopes) < CRITICAL
 
 
 def sign(subject: Subject) -> bool:
@@ -43,7 +39,7 @@ def sign(subject: Subject) -> bool:
 
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
-    if signs is None or not _merges(signs) or unlike_ratio(signs) > MERGED or present_skill(subject) > 0.1:
+    if signs is None or not _merges(signs) or unlike_ratio(signs) > STILL or present_skill(subject) > WORTH:
         return
     text, suggested = remedy_for(activation_in(signs))
     if not _merges(signals_at_start(subject)):  # training made it so: another beginning would not help

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, validation_batches, whole_columns
+from theodolite.evidence.thresholds import A_FEW
 from theodolite.io.batches import Batch
 
 
@@ -53,7 +54,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         said, where, total = whole, "data", 1
     if whole and holes:
         said += f" {whole}"
-    mended = bool(holes) and all(_is_mended(subject, hole.batch) for hole in holes[:4])
+    mended = bool(holes) and all(_is_mended(subject, hole.batch) for hole in holes[:A_FEW])
     yield Finding(
         severity="note" if mended else "critical",
         where=where,
@@ -83,7 +84,7 @@ def _whole(data: Any) -> str:
         if column.is_floating_point() and not bool(torch.isfinite(column.sum())):
             rows = (~torch.isfinite(column)).reshape(len(column), -1).any(1).nonzero().flatten()
             if len(rows):
-                listed = ", ".join(str(int(row)) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
+                listed = few_of([str(int(row)) for row in rows])
                 return f"Rows with NaN or infinite numbers in tensor {place}: {listed} ({len(rows)} of {len(column)})."
     return ""
 

@@ -21,17 +21,13 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.thresholds import NOTHING, ROWS, THOUSANDFOLD
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.input_sizes import InputScales, input_scales
 
-LARGE, SMALL, SPREAD = 10.0, 0.05, 10.0
+LARGE, SMALL = 10.0, 0.05
 """Mean squares of inputs, and ratios of column ranges, beyond which they are not scaled."""
-
-
-ROWS = 64
-DECADES = 1e3
-"""How many times its median the largest of a column must be for a logarithm to be tried."""
 
 
 def unscaled_inputs(subject: Subject) -> InputScales | None:
@@ -44,7 +40,7 @@ def unscaled_inputs(subject: Subject) -> InputScales | None:
             return None
         codes = _codes(subject, x)
         scales = input_scales(x if codes is None else x[:, ~codes])
-        if SMALL <= scales.mean_square <= LARGE and scales.spread <= SPREAD:
+        if SMALL <= scales.mean_square <= LARGE and scales.spread <= LARGE:
             return None
         if codes is None:
             return scales
@@ -112,8 +108,8 @@ def _on_a_log_scale(subject: Subject) -> Any:
     x = None if sample is None else sample.numbers
     if x is None or x.ndim != 2 or bool((x < 0).any()):
         return None
-    middle = x.double().quantile(0.5, dim=0).clamp(min=1e-300) if len(x) < 100_000 else x.double().mean(0)
-    wide = x.double().amax(0) > DECADES * middle.clamp(min=1.0)
+    middle = x.double().quantile(0.5, dim=0)
+    wide = x.double().amax(0) > THOUSANDFOLD * middle.clamp(min=1.0)
     if not bool(wide.any()):
         return None
     scales = input_scales(torch.where(wide, x.double().log1p(), x.double()).to(x.dtype))
@@ -146,13 +142,13 @@ def _found_logs(outcome: Outcome) -> Finding:
 
 def _found(outcome: Outcome, scales: InputScales) -> Finding:
     size = f"Inputs are not scaled: they have mean {scales.offset:.3g} and standard deviation {scales.scale:.3g}"
-    if scales.spread > SPREAD:
+    if scales.spread > LARGE:
         size += f", and the ranges of their columns differ by a factor of {times(scales.spread)}"
     scalar = scales.center.numel() == 1
     how = "x = (x - x_train.mean(0)) / x_train.std(0), by column or channel"
     if scalar:
         center, width = float(scales.center), float(scales.width)
-        less = "x" if abs(center) < 0.01 * width else f"(x {'-' if center > 0 else '+'} {abs(center):.4g})"
+        less = "x" if abs(center) < NOTHING * width else f"(x {'-' if center > 0 else '+'} {abs(center):.4g})"
         how = f"x = {less} / {width:.4g}"
     factor = outcome.trial.change.lr
     step = "" if factor == 1 else f"; with lr x {factor:g}"

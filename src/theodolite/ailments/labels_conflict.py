@@ -13,18 +13,14 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import Sample, samples, whole_columns
+from theodolite.evidence.batches import MOST_BYTES, Sample, samples, whole_columns
 from theodolite.evidence.kernel_machine import classes_in
-
-SHARE, FLOOR, DISTINCT = 0.05, 0.02, 0.5
-"""Least shares of samples in conflict, of the error's floor and of distinct rows: with fewer, inputs repeat by nature."""
-
-MOST_NUMBERS = 50_000_000
+from theodolite.evidence.thresholds import CRITICAL, FEWEST, NOTHING, RARELY, STILL
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     sample = _sample(subject)
-    if sample is None or sample.target is None or len(sample) < 20:
+    if sample is None or sample.target is None or len(sample) < FEWEST:
         return
     if not all(bool(torch.isfinite(x).all()) for x in sample.inputs):
         return
@@ -40,7 +36,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     share = float(inside.double().mean())
     if share == 0.0:
         return
-    found = share >= SHARE and floor >= FLOOR and distinct >= DISTINCT * len(groups)
+    found = share >= RARELY and floor >= NOTHING and distinct >= CRITICAL * len(groups)
     severity: Severity = "warning" if found else "note"
     least = (
         f"{floor:.1%} of answers must be wrong"
@@ -49,7 +45,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
     nature = (
         ""
-        if distinct >= DISTINCT * len(groups)
+        if distinct >= CRITICAL * len(groups)
         else f" Only {distinct} of the inputs are distinct, which may be normal for your data."
     )
     where = int(inside.nonzero()[0])
@@ -71,7 +67,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _sample(subject: Subject) -> Sample | None:
     """All data where it lies in memory and is not too large, else what was read."""
     whole = whole_columns(subject.data)
-    if whole is not None and len(whole) > 1 and sum(column.numel() for column in whole) <= MOST_NUMBERS:
+    if whole is not None and len(whole) > 1 and sum(column.numel() for column in whole) <= MOST_BYTES:
         return Sample(whole[:-1], whole[-1])
     return samples(subject)
 
@@ -114,7 +110,7 @@ def _numbers(groups: Tensor, distinct: int, rows: Tensor) -> tuple[Tensor, float
     means = torch.zeros(distinct, rows.shape[1], dtype=torch.float64, device=rows.device).index_add_(0, groups, rows)
     rest = rows - (means / sizes[:, None])[groups]
     total = float((rows - rows.mean(0)).square().sum())
-    apart = rest.abs().amax(1) > 1e-6 * float(rows.abs().max())
+    apart = rest.abs().amax(1) > STILL * float(rows.abs().max())
     mixed = torch.zeros(distinct, dtype=torch.bool, device=rows.device).index_fill_(0, groups[apart], value=True)
     return mixed[groups], float(rest.square().sum()) / total if total > 0 else 0.0
 

@@ -13,6 +13,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
 
 IGNORED = -100
+"""The target that cross-entropy leaves out."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:

@@ -4,8 +4,8 @@ Two independent tests must both find nothing. The first is a kernel machine with
 of tokens and of neighboring pairs if the inputs are integers): its leave-one-out answers are correlated with the targets, and
 with 99 permutations of them. The second is the network: the correlation of its answers with held-out targets, or a short
 training on a copy. If a share q of the labels is right, the correlation is q times that of clean labels. The check states its
-power: a correlation within three standard deviations of permuted targets cannot be seen, and with fewer than 200 samples, or if
-0.2 would not be visible, it says nothing. If both correlations are below 0.2 but not zero, the labels are mostly noise or the
+power: a correlation within three standard deviations of permuted targets cannot be seen, and if 0.2 would
+not be visible, it says nothing. If both correlations are below 0.2 but not zero, the labels are mostly noise or the
 inputs lack what decides them: a warning. Permuted targets give a p-value above 0.01 in 99 of 100 cases; related ones are called
 unrelated only if both the kernel and the network fail.
 """
@@ -21,37 +21,30 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import sample_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
-from theodolite.evidence.kernel_machine import Relation, classes_in, correlations, relation_of
+from theodolite.evidence.kernel_machine import PERMUTATIONS, Relation, classes_in, correlations, relation_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import scores, skill, task
+from theodolite.evidence.thresholds import A_RUN, CRITICAL, FEWEST, NOTHING, PART, RARELY, SURE
 from theodolite.evidence.token_counts import TokenFloors, token_floors
 from theodolite.evidence.trial import AS_IT_IS, Trial, judged_constant, judged_majority
-
-LEAST_SAMPLES, POWER = 200, 0.2
-TOLD = 0.05
-"""The share that knowing one token must take off the loss of guessing the next: of texts it takes off a fifth and more."""
-WEAK = 0.2
-"""The correlation of answers with targets below which a relation is weak."""
-STEPS = 60
-"""Steps of a training on a copy that must learn something."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     sample = samples(subject)
-    if sample is None or len(sample) < LEAST_SAMPLES or not all(bool(torch.isfinite(x).all()) for x in sample.inputs):
+    if sample is None or len(sample) < FEWEST or not all(bool(torch.isfinite(x).all()) for x in sample.inputs):
         return
     told = _own_correlation(subject)
-    if told is not None and told[0] > WEAK:  # the network itself tells enough: no need for the other witness
+    if told is not None and told[0] > PART:  # the network itself tells enough: no need for the other witness
         return
-    relation = subject.once("relation", lambda: relation_of(sample, WEAK))
+    relation = subject.once("relation", lambda: relation_of(sample, PART))
     if relation is None:
         yield from _of_places(subject)
         return
-    if relation.visible > POWER or relation.correlation >= WEAK:
+    if relation.visible > PART or relation.correlation >= PART:
         return
-    nothing = relation.p_value > 0.01 or relation.correlation - relation.null < relation.visible
+    nothing = relation.p_value * PERMUTATIONS > 1 or relation.correlation - relation.null < relation.visible
     if told is not None:
-        nothing = nothing and told[0] < 3 * told[1]
+        nothing = nothing and told[0] < SURE * told[1]
         yield _finding(
             relation, f"the network's answers by {told[0]:.2f} ± {told[1]:.2f} on held-out data", nothing=nothing
         )
@@ -66,9 +59,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _of_places(subject: Subject) -> Iterator[Finding]:
     """Targets with many places (pixels, tokens): a trained network that does no better than ignoring the input on other data."""
     floors = token_floors(subject)
-    if floors is not None and floors.bigram < (1 - TOLD) * floors.unigram:  # the token at a place tells of its target
+    if floors is not None and floors.bigram < (1 - RARELY) * floors.unigram:  # the token at a place tells of its target
         return
-    tokens = floors is not None and floors.masked < 0.5 and floors.own_bigram < (1 - TOLD) * floors.own_unigram
+    tokens = floors is not None and floors.masked < CRITICAL and floors.own_bigram < (1 - RARELY) * floors.own_unigram
     made, (training, held) = subject.seen.get("experiment"), scores(subject)
     if not tokens and (made is None or made.cause is not None):  # only where nothing that was tried learns more
         return
@@ -79,7 +72,7 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
         skill(subject, training, constant_loss(subject)),
         skill(subject, held, constant, judged_majority(subject)),
     )
-    if own > WEAK or other > 0.02 or held.samples < 50:
+    if own > PART or other > NOTHING or held.samples < FEWEST:
         return
     if tokens and floors is not None:
         yield _of_tokens(floors)
@@ -115,7 +108,7 @@ def _own_correlation(subject: Subject) -> tuple[float, float] | None:
         return None
     held_out = sample_of(validation_batches(subject))
     target = None if held_out is None else held_out.target
-    if target is None or len(target) < 50:
+    if target is None or len(target) < FEWEST:
         return None
     with untouched(subject.model), torch.no_grad():
         answers = [subject.answer(batch) for batch in validation_batches(subject)]
@@ -139,17 +132,17 @@ def _learned_by_a_copy(subject: Subject) -> float | None:
     """By how many standard errors a short training on a copy beats ignoring the input on samples it has not seen."""
     if subject.optimizer is None or not subject.has("loss"):
         return None
-    score = Trial(subject, AS_IT_IS).advance(STEPS).score()
+    score = Trial(subject, AS_IT_IS).advance(A_RUN).score()
     constant = judged_constant(subject)
     if score is None or not math.isfinite(constant):
         return None
-    return constant - score.loss - 3 * score.stderr
+    return constant - score.loss - SURE * score.stderr
 
 
 def _finding(relation: Relation, witness: str, *, nothing: bool) -> Finding:
     severity: Severity = "critical" if nothing else "warning"
     of = "labels" if relation.classes else "targets"
-    what = f"Inputs say {'nothing' if nothing or relation.p_value > 0.01 else 'little'} about {of}"
+    what = f"Inputs say {'nothing' if nothing or relation.p_value * PERMUTATIONS > 1 else 'little'} about {of}"
     return Finding(
         severity=severity,
         where="targets",

@@ -12,26 +12,25 @@ from typing import Any
 import torch
 from torch import nn
 
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, few_of
 from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
 from theodolite.evidence.layer_signals import signals
+from theodolite.evidence.thresholds import CRITICAL, NEARLY_ALL, WORTH
 from theodolite.evidence.trial import present_skill
 from theodolite.io.batches import Batch
 
 SMALL = 1e-4
 """By this factor weights are made smaller: inputs in units of thousands then saturate nothing."""
-SHUT = 0.98
-"""The share of dead units of a layer from which on no gradient passes it."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
     if signs is None or subject.model is None:
         return
-    shut = any((layer.dead or 0.0) >= SHUT for layer in signs.layers[:-1])  # then zeros are those of dead units
+    shut = any((layer.dead or 0.0) >= NEARLY_ALL for layer in signs.layers[:-1])  # then zeros are those of dead units
     suspects = [*signs.untouched, *(() if shut else signs.zero)]
     reached = any(p.requires_grad for p in subject.model.parameters()) and signs.gradient_norm > 0
     if not suspects or not reached:
@@ -47,16 +46,15 @@ def judge(subject: Subject) -> Iterator[Finding]:
     ):
         if names:
             numbers = sum(own[name].numel() for name in names)
-            told = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
             harm = names is cut and held is not None
             yield Finding(
                 severity="note"
                 if not harm
                 else "warning"
-                if present_skill(subject) > 0.1 or numbers < 0.5 * _size(own)
+                if present_skill(subject) > WORTH or numbers < CRITICAL * _size(own)
                 else "critical",
                 where=names[0].rpartition(".")[0],
-                says=f"{len(names)} parameters ({numbers} numbers: {told}) are cut off: {words}.",
+                says=f"{len(names)} parameters ({numbers} numbers: {few_of(names)}) are cut off: {words}.",
                 remedy=f"look for detach(), no_grad(), .item(), argmax or numpy after layer {names[-1].rpartition('.')[0]}; "
                 "if it is on purpose, requires_grad_(False)",
             )

@@ -21,21 +21,16 @@ from typing import TYPE_CHECKING
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.lazy_torch import torch
 from theodolite.core.subject import Subject
+from theodolite.evidence.thresholds import PART, PARTS, ROUNDING, STILL
 from theodolite.evidence.weights import LEAST_ENTRIES, WeightFacts, entries_over, has_left, is_table, weight_facts
 from theodolite.io.weights import owners_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-LEARNT = 0.8
-"""A loss below this share of a constant answer's says that a network was trained."""
-
 TELLING = 1000
 """Entries from which bounds other than PyTorch's own are looked for. The six of them, each with its slack, cover 4 % of a scale
 then; with 160 entries they cover a quarter, and so few do not show by their shape that they were trained."""
-
-STILL, WENT = 1e-6, 1e-3
-"""Relative distances from the start: within rounding of float32, and clearly gone."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -55,7 +50,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _beside_the_start(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Finding]:
     still = [facts for facts in wanted if facts.moved is not None and facts.moved <= STILL]
-    went = [facts for facts in wanted if facts.moved is not None and facts.moved >= WENT]
+    went = [facts for facts in wanted if facts.moved is not None and facts.moved >= ROUNDING]
     if not still or not went:
         return
     held = _held(subject)
@@ -116,13 +111,13 @@ def _is_drawn(facts: WeightFacts) -> bool:
     return bool(facts.start) and (facts.start == "PyTorch" or facts.entries >= TELLING)
 
 
-CLEARLY, SOME = 12, 9
-"""Of matrices with so many entries over the bound one in 160,000 that moved as far has none; so many others are looked at."""
+CLEARLY = 12
+"""Of matrices with so many entries over the bound one in 160,000 that moved as far has none."""
 
 
 def _have_hardly_left(subject: Subject, others: list[WeightFacts]) -> bool:
     """Whether so few entries of the others are over PyTorch's bound that some moved matrix may have none there."""
-    some = others[:: -(-len(others) // SOME) or 1]
+    some = others[:: -(-len(others) // PARTS) or 1]
     over = sorted(entries_over(_entries(subject, facts.name)) for facts in some)
     return bool(over) and over[len(over) // 2] < CLEARLY
 
@@ -152,7 +147,7 @@ def _have_learned(subject: Subject, others: list[WeightFacts]) -> bool:
     from theodolite.evidence.task import scores
 
     own = scores(subject)[0]
-    return own is not None and own.loss < LEARNT * constant_loss(subject)
+    return own is not None and own.loss < (1 - PART) * constant_loss(subject)
 
 
 def _was_stepped(subject: Subject) -> bool:

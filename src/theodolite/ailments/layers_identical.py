@@ -10,16 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.subject import Subject
+from theodolite.evidence.thresholds import FEWEST, STILL
 from theodolite.evidence.weights import WeightFacts, weight_facts
 
 TIED = re.compile(r"embed|wte|wpe|lm_head|shared|position|pos_|mask|inv_freq", re.IGNORECASE)
 ON_PURPOSE = re.compile(
     r"(^|[._])(target|teacher|ema|momentum_encoder|encoder_k|key_encoder|old|shadow|avg|reference)", re.IGNORECASE
 )
-STILL = 1e-6
-"""A relative distance from the origin that is rounding."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -27,7 +26,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     groups: dict[tuple[str, tuple[int, ...]], list[WeightFacts]] = {}
     for facts in weight_facts(subject).values():
         frozen = facts.name in own and not own[facts.name].requires_grad
-        if facts.digest and facts.values > 2 and facts.entries >= 16 and not frozen and not _is_meant(facts.name):
+        if facts.digest and facts.values > 2 and facts.entries >= FEWEST and not frozen and not _is_meant(facts.name):
             groups.setdefault((facts.digest, facts.shape), []).append(facts)
     copies = [group for group in groups.values() if len(_apart(subject, group)) > 1]
     if not copies:
@@ -36,7 +35,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     harmful = [group for group in copies if not _is_a_start(subject, group[0])]
     shown = harmful or copies
     largest = max(shown, key=lambda group: group[0].entries)
-    names = ", ".join(facts.name for facts in largest[:4]) + (", ..." if len(largest) > 4 else "")
+    names = few_of([facts.name for facts in largest])
     others = "" if len(shown) == 1 else f" (and {len(shown) - 1} more such groups)"
     meaning = (
         "Layers trained separately never agree in every bit: one was copied over the other, or loaded twice."

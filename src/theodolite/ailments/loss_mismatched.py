@@ -18,7 +18,7 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, batches
-from theodolite.evidence.experiment import CRITICAL, Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.loss_checks import (
     agrees_with_cross_entropy,
@@ -34,10 +34,8 @@ from theodolite.evidence.loss_checks import (
     likes_the_number,
 )
 from theodolite.evidence.task import task
+from theodolite.evidence.thresholds import CRITICAL, SURE, WORTH
 from theodolite.evidence.trial import Change, present_skill
-
-ACCURACY = 0.1
-"""Accuracy that least squares must gain by taking classes as classes."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -97,11 +95,11 @@ def _as_numbers(subject: Subject, answers: list[Tensor]) -> Iterator[Finding]:
     if labels is None or not likes_the_number(subject, answers[0]):
         return
     told = as_classes_and_numbers(subject, labels)
-    if told is None or not told[0] - told[1] > max(ACCURACY, 3 * told[2]):
+    if told is None or not told[0] - told[1] > max(WORTH, SURE * told[2]):
         return
     learned = present_skill(subject)
     yield Finding(
-        severity="critical" if not learned > 0.5 else "warning",
+        severity="critical" if not learned > CRITICAL else "warning",
         says=f"Classes are treated as numbers: the loss pulls outputs toward the index of the class. Least squares on the inputs "
         f"gets {told[0]:.0%} right with classes, {told[1]:.0%} with numbers.",
         remedy=f"F.cross_entropy with {int(labels.max()) + 1} outputs",

@@ -14,25 +14,18 @@ from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import A_RUN, MISSED, Experiment, Intervention, Outcome, finding_of, has_won
+from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, has_won
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.thresholds import A_RUN, CRITICAL, MISSED, NOTHING, RARELY, SURE, WELL
 from theodolite.evidence.token_counts import token_floors
-from theodolite.evidence.trial import SURE, Change, judged_constant, judged_majority, present_score
-
-BELOW = 0.02
-HALF = 0.5
-"""The share of what counted pairs of tokens gain that a run of fifty steps or more must have gained."""
-KEPT = 0.9
-"""The share of a kernel machine's skill that a run keeps at least."""
-GONE = 0.05
-"""A step below that share of its largest was taken away by its schedule."""
+from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The run gone on with at its largest step, where the schedule has taken it away."""
-    if steps_made(subject) and lr_left(subject) < GONE:
+    if steps_made(subject) and lr_left(subject) < RARELY:
         yield Intervention(Change("more steps", from_here=True), _scheduled, rank=35)
 
 
@@ -51,7 +44,7 @@ def _scheduled(outcome: Outcome) -> Finding:
 def sign(subject: Subject) -> bool:
     """Whether the model is no better than ignoring the input."""
     score = present_score(subject)
-    return score is None or not score.loss < (1 - BELOW) * judged_constant(subject)
+    return score is None or not score.loss < (1 - NOTHING) * judged_constant(subject)
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -72,10 +65,10 @@ def _at_constant(subject: Subject) -> Iterator[Finding]:
     score, constant = present_score(subject), judged_constant(subject)
     if score is None or not math.isfinite(constant):
         return
-    if score.loss < constant - BELOW * abs(constant) or score.loss + SURE * score.stderr < constant:
+    if score.loss < constant - NOTHING * abs(constant) or score.loss + SURE * score.stderr < constant:
         return
     common = judged_majority(subject)
-    if score.accuracy > common + SURE * score.accuracy_error + BELOW:
+    if score.accuracy > common + SURE * score.accuracy_error + NOTHING:
         return  # the constant answer is only the better calibrated one
     made: Experiment | None = subject.seen.get("experiment")
     tried = made is not None and not made.why_not
@@ -113,7 +106,7 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
     if not all(p.requires_grad for p in subject.model.parameters()):
         return  # part of it is kept as it is on purpose, which may cost what it may
     goes_on = subject.run is not None and _still_falls(subject)
-    kept = 1 - MISSED if goes_on else KEPT  # more steps would give some of it
+    kept = 1 - MISSED if goes_on else WELL  # more steps would give some of it
     both = attained(subject)
     if both is None or not both.skill <= kept * both.kernel or not both.kernel - both.skill > SURE * both.stderr:
         return
@@ -142,7 +135,7 @@ def _below_pairs(subject: Subject) -> Iterator[Finding]:
     if floors is None or score is None or steps_made(subject) < A_RUN:
         return
     counted, own = floors.unigram - floors.bigram, judged_constant(subject) - score.loss
-    if counted < BELOW * floors.unigram or own + SURE * score.stderr > HALF * counted or _still_falls(subject):
+    if counted < NOTHING * floors.unigram or own + SURE * score.stderr > CRITICAL * counted or _still_falls(subject):
         return
     yield Finding(
         severity="warning",
@@ -165,7 +158,7 @@ def _still_falls(subject: Subject) -> bool:
     )
     if not before or not last:
         return True
-    return sum(before) / len(before) - sum(last) / len(last) > BELOW * sum(last) / len(last)
+    return sum(before) / len(before) - sum(last) / len(last) > NOTHING * sum(last) / len(last)
 
 
 ailment = Ailment(

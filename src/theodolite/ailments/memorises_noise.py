@@ -18,12 +18,12 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import distinct_batches, validation_batches, validation_parts
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.task import majority, scores
-from theodolite.evidence.trial import SURE, judged_constant
+from theodolite.evidence.thresholds import MANY, MISSED, SURE
+from theodolite.evidence.trial import judged_constant
 from theodolite.io.batches import Batch
 
-FAR = 0.3
-"""How far training accuracy must lie above that of the commonest class; for numbers, the share of the constant's loss left."""
-NEIGHBORS, ROWS = 10, 2048
+NEIGHBORS = 10
+"""Neighbors that vote."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -34,8 +34,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elsewhere = majority(subject, validation_parts(subject))
     if held.accuracy == held.accuracy and common < 1 and elsewhere < 1:
         error = math.sqrt(elsewhere * (1 - elsewhere) / max(1.0, sum(held.weights)))
-        fitted = training.accuracy > common + FAR
-        at_chance = held.accuracy < elsewhere + SURE * error and SURE * error < FAR  # few samples tell nothing
+        fitted = training.accuracy > common + MISSED
+        at_chance = held.accuracy < elsewhere + SURE * error and SURE * error < MISSED  # few samples tell nothing
         near = (
             neighbors_accuracy(distinct_batches(subject), validation_batches(subject))
             if fitted and at_chance
@@ -49,7 +49,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         )
     else:
         constant = constant_loss(subject)
-        fitted = 0 <= training.loss < FAR * constant  # where losses may be negative a share of one means nothing
+        fitted = 0 <= training.loss < MISSED * constant  # where losses may be negative a share of one means nothing
         at_chance = held.loss > judged_constant(subject)
         said = (
             f"training loss {training.loss:.3g}, held-out {held.loss:.3g} ({held.samples} samples), "
@@ -86,8 +86,8 @@ def _flat(whole: Sequence[Batch]) -> tuple[Tensor | None, Tensor | None]:
     few = [b for b in whole if len(b.tensors()) == 1 and isinstance(b.target, Tensor) and b.target.ndim == 1]
     if not few or len({b.tensors()[0].shape[1:] for b in few}) > 1 or not few[0].tensors()[0].is_floating_point():
         return None, None
-    x = torch.cat([b.tensors()[0].flatten(1).float() for b in few])[:ROWS]
-    return x, torch.cat([b.target for b in few])[:ROWS]
+    x = torch.cat([b.tensors()[0].flatten(1).float() for b in few])[:MANY]
+    return x, torch.cat([b.target for b in few])[:MANY]
 
 
 ailment = Ailment(question="Does it memorize noise?", needs={"model", "data", "loss", "validation"}, judge=judge)

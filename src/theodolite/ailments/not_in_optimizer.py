@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import nn
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import CRITICAL, Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import parameters_held, signals
 from theodolite.evidence.start import origin_tensors
+from theodolite.evidence.thresholds import CRITICAL
 from theodolite.evidence.trial import Change, present_skill
 from theodolite.evidence.weights import weight_facts
 
-NAMED = 4
 MISSING, IDLE = "in no group", "without a gradient"
 """Why a step does not change a parameter."""
 
@@ -47,7 +47,7 @@ def _says(subject: Subject, names: Sequence[str]) -> str:
     plural, change = ("parameters are", "change") if len(names) > 1 else ("parameter is", "changes")
     return (
         f"{len(names)} trainable {plural} not in the optimizer and never {change} ({share:.0%} of all weights): "
-        f"{_few(names)}."
+        f"{few_of(names)}."
     )
 
 
@@ -142,14 +142,10 @@ def while_training(run: Run) -> Iterator[Finding]:
     remedies += ["let the loss depend on them"] if told.get(IDLE) else []
     yield Finding(
         severity="note",
-        says=f"No step changes these trainable parameters: {', '.join(f'{_few(own)} ({why})' for why, own in told.items())}.",
+        says=f"No step changes these trainable parameters: {', '.join(f'{few_of(own)} ({why})' for why, own in told.items())}.",
         remedy=f"{', '.join(remedies)}, or p.requires_grad_(False)",
         suggested={"add_to_optimizer": missing} if missing else {},
     )
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 ailment = Ailment(

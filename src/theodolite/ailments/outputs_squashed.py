@@ -21,11 +21,9 @@ from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.loss_checks import cross_entropy_for, entropy_loss
 from theodolite.evidence.output_tail import OutputTail, floors, output_tail, reach
 from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.thresholds import CRITICAL, NOTHING, THOUSANDFOLD, WORTH
 from theodolite.evidence.trial import Change, present_skill
 from theodolite.io.batches import Batch
-
-SHARE, MOST = 0.1, 0.5
-"""The part of what could be learned that the floor takes away: worth a warning, and most of it."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -43,13 +41,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     words = _range(tail)
     gap = (floor - free) / (constant - free) if constant > free else 0.0
-    if not words or not gap > SHARE / 4:
+    if not words or not gap > NOTHING:
         return
     learned = present_skill(subject)
-    severe = gap > MOST and not learned >= MOST
+    severe = gap > CRITICAL and not learned >= CRITICAL
     remedy, suggested = _remedy(tail)
     yield Finding(
-        severity="critical" if severe else "warning" if gap > SHARE else "note",
+        severity="critical" if severe else "warning" if gap > WORTH else "note",
         where=tail.layer,
         says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot fall below "
         f"{floor:.3g}. Without it the loss could reach {_least(free, constant)}; ignoring the input gives {constant:.3g}.",
@@ -60,14 +58,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 
 def _least(free: float, constant: float) -> str:
-    return "0" if free < 0.01 * constant else f"{free:.2g}"
+    return "0" if free < NOTHING * constant else f"{free:.2g}"
 
 
 def _range(tail: OutputTail) -> str:
     low, high = reach(tail)
     if low == high:
         return f"{low:.3g} whatever the input"
-    return f"between {low:.3g} and {high:.3g}" if high - low < 1e3 else f"never below {low:.3g}" if low > -1e3 else ""
+    if high - low < THOUSANDFOLD:
+        return f"between {low:.3g} and {high:.3g}"
+    return f"never below {low:.3g}" if low > -THOUSANDFOLD else ""
 
 
 def _remedy(tail: OutputTail) -> tuple[str, dict[str, str]]:
@@ -93,7 +93,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if tail is None or tail.plain or tail.given.shape != tail.outputs.shape or task(subject).coupled:
         return
     low, high = reach(tail)
-    if high - low < 1e3 or not low > -1e3 or task(subject).kind == "unknown":
+    if high - low < THOUSANDFOLD or not low > -THOUSANDFOLD or task(subject).kind == "unknown":
         return
     bare = Change("without the last activation", prepare=_bypass(tail.layer))
     classes = "" if task(subject).kind == "numbers" else ", but class scores must be unbounded"

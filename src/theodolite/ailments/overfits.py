@@ -15,18 +15,8 @@ from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.task import Score, scores, task
-from theodolite.evidence.trial import SURE, judged_constant
-
-RISEN, LOST = 0.25, 0.12
-"""By what share of its best, and of the loss when ignoring the input, the held-out loss must have risen."""
-FITTED, NEAR_CONSTANT, GAP = 0.3, 0.7, 0.12
-"""Training loss below, held-out loss above these shares of that when ignoring the input; and the gap in accuracy."""
-GROSS = 0.25
-"""A gap in accuracy that is an ailment by itself."""
-EXACT, UNEXPLAINED = 0.05, 0.15
-"""The same for numbers: shares of the loss when ignoring the input that are left on training data, and lost on held-out data."""
-LOOKS = 2
-"""While it trains, the held-out loss must have stayed up for so many looks in turn."""
+from theodolite.evidence.thresholds import A_FEW, MISSED, MOST, PART, RARELY, SURE, WORTH
+from theodolite.evidence.trial import judged_constant
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -42,16 +32,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
         best = None
     gap = training.accuracy - held.accuracy
     known = gap == gap
-    far = not known or gap > max(GAP, SURE * held.accuracy_error)
+    far = not known or gap > max(WORTH, SURE * held.accuracy_error)
     shares = constant > 0 and training.loss >= 0  # else zero is not the least loss, and shares of it mean nothing
-    fitted = shares and training.loss < FITTED * constant
-    apart = fitted and held.loss - SURE * held.stderr > NEAR_CONSTANT * judged_constant(subject) and far
-    gross = fitted and known and gap > max(GROSS, SURE * held.accuracy_error)
+    fitted = shares and training.loss < MISSED * constant
+    apart = fitted and held.loss - SURE * held.stderr > MOST * judged_constant(subject) and far
+    gross = fitted and known and gap > max(MISSED, SURE * held.accuracy_error)
     if (
-        not known and shares and training.loss < EXACT * constant
+        not known and shares and training.loss < RARELY * constant
     ):  # numbers that are met exactly, and clearly missed elsewhere
         lost = held.loss - training.loss
-        gross = lost > UNEXPLAINED * constant and lost > SURE * held.stderr
+        gross = lost > PART * constant and lost > SURE * held.stderr
     if best is not None or apart or gross:
         yield _finding(subject, training, held, best)
 
@@ -59,12 +49,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _best_moment(moments: Sequence[RunMoment], constant: float, stderr: float) -> RunMoment | None:
     """The look with the best held-out loss, where the end is clearly worse."""
     looks = [m for m in moments if math.isfinite(m.validation_loss)]
-    if len(looks) < 3:
+    if len(looks) <= 2:
         return None
     best, last = min(looks, key=lambda m: m.validation_loss), looks[-1]
     risen = last.validation_loss - best.validation_loss
     error = math.hypot(stderr, _scatter([m.validation_loss for m in looks]))
-    enough = risen > RISEN * abs(best.validation_loss) and risen > LOST * abs(constant) and risen > SURE * error
+    enough = risen > MISSED * abs(best.validation_loss) and risen > WORTH * abs(constant) and risen > SURE * error
     return best if enough and best.step < last.step else None
 
 
@@ -100,11 +90,11 @@ def _finding(subject: Subject, training: Score, held: Score, best: RunMoment | N
 
 def while_training(run: Run) -> Iterator[Finding]:
     told = [m for m in run.moments if math.isfinite(m.validation_loss)]
-    if len(told) <= LOOKS + 1:
+    if len(told) < A_FEW:
         return
     start = told[0].validation_loss
     best = _best_moment(told, abs(start), 0.0)
-    if best is None or not all(m.validation_loss > (1 + RISEN) * best.validation_loss for m in told[-LOOKS:]):
+    if best is None or not all(m.validation_loss > (1 + MISSED) * best.validation_loss for m in told[-2:]):
         return
     if not told[-1].loss < best.loss:
         return

@@ -14,12 +14,7 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
 from theodolite.evidence.task import task
-
-MOST = 0.4
-"""The share of the places that count from which padding outweighs what is to be learned."""
-LEAST, ONE = 0.2, 0.9
-"""The share of the places that count which hold padding, and of those that have one target."""
-FEWEST = 64
+from theodolite.evidence.thresholds import CRITICAL, FEWEST, PART, RARELY, WELL
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -38,12 +33,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
     share = float(padded.sum() / counts.sum())
     tokens = 2 * int(y[counts].max()) > int(x.max())  # tags are fewer
     common = int(y[padded].mode().values) if bool(padded.any()) else 0
-    if share < LEAST or float((y[padded] == common).double().mean()) < ONE:
+    if share < PART or float((y[padded] == common).double().mean()) < WELL:
         values, numbers = torch.unique(y[counts], return_counts=True)
         common, share = int(values[numbers.argmax()]), float(numbers.max() / numbers.sum())
         others = values[values != common]
         tokens = len(others) > 0 and 2 * int(others.max()) > int(x.max())
-        if share < MOST or not tokens or bool((x == common).any()):
+        if share < CRITICAL or not tokens or bool((x == common).any()):
             return
         padded = counts & (y == common)
     says = f"have the target {common}, which is padding"
@@ -53,7 +48,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         says = f"hold padding, with the target {common}, which other positions have too"
         remedy = f"targets of -100 where the input is {int(x[padded].mode().values)}; the loss ignores those"
     yield Finding(
-        severity="critical" if share > 0.5 else "warning",
+        severity="critical" if share > CRITICAL else "warning",
         where="targets",
         says=f"Padding counts in the loss: {share:.0%} of the positions {says}. The network learns to predict padding.",
         remedy=remedy,
@@ -66,7 +61,7 @@ def _padding(x: Tensor) -> Tensor:
     """Places that hold what fills the ends of sequences, in runs, and nothing else; none where there is no such input."""
     inside = x == x[:, -1].mode().values
     ends = inside.flip(1).cumprod(1).flip(1).bool()  # runs that reach the end of the sequence
-    alone = float((inside & ~ends).double().mean()) < 0.001 and float((ends.sum(1) > 1).double().mean()) > 0.05
+    alone = not bool((inside & ~ends).any()) and float((ends.sum(1) > 1).double().mean()) > RARELY
     return ends if alone else torch.zeros_like(ends)
 
 

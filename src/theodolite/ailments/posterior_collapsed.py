@@ -17,25 +17,21 @@ from theodolite.evidence.batches import batches
 from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite, scores, task
-
-IDLE = 0.05
-"""The variance of a code's mean over inputs, beside its own variance, below which it says nothing."""
-UNIT = 0.3
-"""How far the mean log variance of an idle code may be from 0."""
+from theodolite.evidence.thresholds import MISSED, PARTS, RARELY
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     if subject.model is None or not was_trained(subject) or not is_finite(subject):
         return
     with untouched(subject.model), torch.no_grad():
-        answers = [members_of(subject.answer(batch)) for batch in batches(subject)[:8]]
+        answers = [members_of(subject.answer(batch)) for batch in batches(subject)[:PARTS]]
     code = _code(answers, task(subject).member)
     if code is None:
         return
     mean, log_variance = code
     said = mean.var(0) / (mean.var(0) + log_variance.exp().mean(0))
-    active = int((said > IDLE).sum())
-    if active or float(log_variance.mean().abs()) > UNIT:
+    active = int((said > RARELY).sum())
+    if active or float(log_variance.mean().abs()) > MISSED:
         return
     own = scores(subject)[0]
     loss = "" if own is None else f" The loss is {own.loss:.3g}."

@@ -17,13 +17,11 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_won
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite
+from theodolite.evidence.thresholds import CRITICAL
 from theodolite.evidence.trial import AS_IT_IS, Change, Trial
 from theodolite.io.batches import Batch
 
 LOW = (torch.bfloat16, torch.float16)
-LOST = 0.5
-"""The share of entries with an update that must be lost, at the largest step of the run. Of a run that has not won nearly all
-there is it is an alarm whatever short trials show."""
 REMEDY = "keep the weights in float32 and compute under torch.autocast; model.float()"
 
 
@@ -98,7 +96,7 @@ def _says(subject: Subject) -> str:
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    if _share_lost(subject) >= LOST:
+    if _share_lost(subject) >= CRITICAL:
         yield Finding(
             severity="note" if has_won(subject) or not was_trained(subject) else "warning",
             where=_low(subject)[0],
@@ -112,7 +110,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training in float32."""
     names = _low(subject)
-    if names and (not is_finite(subject) or _share_lost(subject) >= LOST):
+    if names and (not is_finite(subject) or _share_lost(subject) >= CRITICAL):
 
         def found(outcome: Outcome) -> Finding:
             return finding_of(outcome, _says(subject), REMEDY, {"dtype": "float32"}, where=names[0])

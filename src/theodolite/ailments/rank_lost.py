@@ -18,21 +18,22 @@ from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import signals, signals_at_start
 from theodolite.evidence.task import task
+from theodolite.evidence.thresholds import CRITICAL, RARELY
 from theodolite.measure.propagation.one_pass import VitalSigns
 
-FEW, PART = 2.5, 0.5
-"""Directions that are few, and their share of those that the task needs below which they are too few."""
-PLACES, APART = 1e-3, 0.05
-"""Places of a sample are the same below this share, where they differed by that one at first."""
+FEW = 2.5
+"""Directions that are few, whatever the task needs."""
+PLACES = 1e-3
+"""Places of a sample are the same below this share of the signal."""
 
 
 def _says(subject: Subject, signs: VitalSigns | None) -> tuple[str, str]:
     """What is lost, in words, and where; empty where nothing is."""
-    if signs is None or len(signs.layers) < 3:
+    if signs is None or len(signs.layers) <= 2:
         return "", ""
     places = [(layer, layer.input_places) for layer in signs.layers if layer.input_places is not None]
     merged = [(layer, share) for layer, share in places[1:] if share < PLACES]
-    if len(merged) >= 2 and places[0][1] > APART:
+    if len(merged) >= 2 and places[0][1] > RARELY:
         layer, least = min(merged, key=lambda pair: pair[1])
         return (
             f"The features lose rank: before layer {layer.name} the positions of a sample differ by {least:.1g} of the signal, "
@@ -42,7 +43,7 @@ def _says(subject: Subject, signs: VitalSigns | None) -> tuple[str, str]:
     ranks = [layer.rank for layer in signs.layers[:-1]]
     place = min(range(len(ranks)), key=lambda i: ranks[i])
     rank, need = min(ranks[place], signs.layers[-1].input_rank), _needed(subject, signs)
-    if not rank < min(FEW, PART * need) or signs.layers[place].units < need:
+    if not rank < min(FEW, CRITICAL * need) or signs.layers[place].units < need:
         return "", ""
     layer = signs.layers[place]
     return (

@@ -22,18 +22,15 @@ from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import decay_of, largest_lr, steps_made, was_trained
 from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.thresholds import MOST, PARTS, ROWS, WORTH
 from theodolite.evidence.trial import Change, Trial, present_skill
 
 WEAKER, DROPOUTS = (0.1, 0.01, 1e-3), (0.2, 0.1)
-NEARLY = 0.8
-"""The share of the gain of dropping the regularizer that the weaker setting must keep."""
+"""Shares of the decay, and dropouts, that are tried in turn where none at all helps."""
 
-LITTLE, DROWNED, ROWS, PASSES = 0.1, 4.0, 32, 16
-"""Skill below which little was learned; how much more variance from pass to pass than from input to input drowns the signal (a
-mean over four samples of a batch then still has as much noise as signal); samples and passes that this is read from."""
-
-USUAL = 0.5
-"""Dropout up to which only a signal that is weak for another reason is drowned: then a trial decides."""
+DROWNED, USUAL = 4.0, 0.5
+"""How much more variance from pass to pass than from input to input drowns the signal (a mean over four samples of a batch then
+still has as much noise as signal); dropout up to which only a signal that is weak for another reason is drowned."""
 
 FORGETS = 5.0
 """Weights decay by a factor of e in 1 / (lr * decay) steps: a run of so many of those times is made of its last steps alone."""
@@ -46,7 +43,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     drop = max((m.p for m in _dropouts(subject.model)), default=0.0)
     if drop <= USUAL or not was_trained(subject) or not is_finite(subject):
         return
-    if present_skill(subject) > LITTLE or len(batches(subject)[0]) < 2:  # one sample differs from no other
+    if present_skill(subject) > WORTH or len(batches(subject)[0]) < 2:  # one sample differs from no other
         return
     noise, signal = _noise_and_signal(subject)
     if not noise > DROWNED * signal:
@@ -68,9 +65,9 @@ def _noise_and_signal(subject: Subject) -> tuple[float, float]:
     batch = first_rows(batches(subject)[0], ROWS)
     with untouched(subject.model, training=True):
         torch.manual_seed(0)
-        passes = torch.stack([members_of(subject.answer(batch))[task(subject).member].double() for _ in range(PASSES)])
+        passes = torch.stack([members_of(subject.answer(batch))[task(subject).member].double() for _ in range(PARTS)])
     noise = float(passes.var(0).mean())
-    between = float(passes.mean(0).reshape(len(batch), -1).var(0).mean()) - noise / PASSES
+    between = float(passes.mean(0).reshape(len(batch), -1).var(0).mean()) - noise / PARTS
     return noise, max(between, 1e-12 * noise)
 
 
@@ -111,7 +108,7 @@ def _weaker(outcome: Outcome, kind: str, value: float) -> tuple[float, Trial]:
         score = arm.score()
         if score is None or without is None:
             continue
-        if plain is None or plain.loss - score.loss > NEARLY * (plain.loss - without.loss):
+        if plain is None or plain.loss - score.loss > MOST * (plain.loss - without.loss):
             return float(f"{option:.2g}"), arm
     return 0.0, outcome.trial
 

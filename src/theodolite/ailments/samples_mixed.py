@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import nn
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, rows_of
@@ -20,20 +20,13 @@ from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import steps_made
 from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, ROUNDING, ROWS
 from theodolite.evidence.trial import Change, present_skill
-
-ROWS = 32
-MOVED = 1e-4
-"""A change of answers, beside their size, that is more than rounding."""
-LEARNED = 0.5
-"""A network that has learned half of what there is mixes samples on purpose, or at no price."""
-FEWEST = 50
-"""Steps from which on a network that learned nothing has had its chance."""
 
 
 def sign(subject: Subject) -> bool:
     """Whether answers move with the inputs of other samples."""
-    return _moved(subject) > MOVED
+    return _moved(subject) > ROUNDING
 
 
 def _moved(subject: Subject) -> float:
@@ -44,7 +37,7 @@ def _moved(subject: Subject) -> float:
         together = joined(batches(subject)[:ROWS]) or list(batches(subject)[:1])
         batch = first_rows(together[0], ROWS)
         whole = len(batch.inputs) + len(batch.keywords) == len(batch.tensors())
-        if model is None or not is_finite(subject) or len(batch) < 8 or not whole or told_from(subject):
+        if model is None or not is_finite(subject) or len(batch) < A_FEW or not whole or told_from(subject):
             return 0.0  # a model may answer with what each pair of a batch is to each other
         if any(len(t) != len(batch) for t in batch.tensors()):
             return 0.0  # a graph, or something that belongs to no sample
@@ -76,7 +69,7 @@ def _axes(subject: Subject) -> list[str]:
 
 def judge(subject: Subject) -> Iterator[Finding]:
     learned = present_skill(subject)
-    if not sign(subject) or steps_made(subject) < FEWEST or not learned <= LEARNED:
+    if not sign(subject) or steps_made(subject) < A_RUN or not learned <= CRITICAL:
         return
     yield Finding(
         severity="warning",
@@ -93,7 +86,7 @@ def _says(subject: Subject) -> str:
 
 def _remedy(names: list[str]) -> str:
     if names:
-        return f"batch_first=True in {', '.join(names[:3])}, or x.transpose(0, 1) before it"
+        return f"batch_first=True in {few_of(names)}, or x.transpose(0, 1) before it"
     return "keep the batch on the first axis: permute or transpose in place of view or reshape"
 
 

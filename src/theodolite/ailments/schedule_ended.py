@@ -2,7 +2,7 @@
 
 The learning rate of every group is known at each look. A schedule that counts epochs but is stepped after each batch ends near
 zero early in the run; a warm-up that counts more steps than the run has never ends. Both are facts: for at least half of the
-steps the learning rate was below a hundredth of the optimizer's own. Whether it costs anything is tried: the same training at
+steps the learning rate was below a fiftieth of the optimizer's own. Whether it costs anything is tried: the same training at
 the optimizer's learning rate throughout.
 """
 
@@ -17,10 +17,8 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import base_lr, largest_lr
+from theodolite.evidence.thresholds import CRITICAL, NOTHING
 from theodolite.evidence.trial import Change
-
-SMALL, MOST = 0.01, 0.5
-"""A step below this share of the largest does next to nothing; the share of the run for which it must have been so."""
 
 
 def _made_with(subject: Subject) -> float:
@@ -32,10 +30,10 @@ def _made_with(subject: Subject) -> float:
 def share_without_step(subject: Subject) -> float:
     """The share of the run for which the step was next to nothing; not a number before two looks."""
     rates = () if subject.run is None else subject.run.rates
-    if subject.optimizer is None or len(rates) < 3 or not _made_with(subject):
+    if subject.optimizer is None or len(rates) <= 2 or not _made_with(subject):
         return math.nan
     steps = [b - a for (a, _), (b, _) in itertools.pairwise(rates)]
-    idle = [lr < SMALL * _made_with(subject) for _, lr in rates[1:]]
+    idle = [lr < NOTHING * _made_with(subject) for _, lr in rates[1:]]
     return sum(n for n, at_rest in zip(steps, idle, strict=True) if at_rest) / max(1, sum(steps))
 
 
@@ -43,10 +41,10 @@ def _says(subject: Subject) -> str:
     assert subject.run is not None
     lrs = [lr for _, lr in subject.run.rates]
     share, top = share_without_step(subject), _made_with(subject)
-    never = max(lrs) < SMALL * top
+    never = max(lrs) < NOTHING * top
     how = "never rose" if never else f"fell from {max(lrs):.3g} to {lrs[-1]:.3g} early"
     return (
-        f"The learning rate {how}: for {share:.0%} of the run it was below {SMALL:.0%} of the {top:g} that the optimizer "
+        f"The learning rate {how}: for {share:.0%} of the run it was below {NOTHING:.0%} of the {top:g} that the optimizer "
         "was created with."
     )
 
@@ -59,7 +57,7 @@ REMEDY = (
 
 def judge(subject: Subject) -> Iterator[Finding]:
     share = share_without_step(subject)
-    if share >= MOST:
+    if share >= CRITICAL:
         yield Finding(
             severity="note",
             says=_says(subject),
@@ -71,7 +69,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with the step that it was made with, throughout."""
-    if share_without_step(subject) >= MOST:
+    if share_without_step(subject) >= CRITICAL:
         lr = _made_with(subject)
 
         def found(outcome: Outcome) -> Finding:

@@ -1,8 +1,8 @@
 """Does the signal grow so much through the layers that the first answers are absurd?
 
 At a critical initialization the mean square of a signal stays the same; with weights of variance $gC_w$ it grows $g$-fold per
-layer. The symptom is a hundredfold growth from input to output, four standard deviations beyond what finite width explains (one
-initialization in 30,000 exceeds them), with no bounded activation to stop it. A trial on a copy with critical initialization
+layer. The symptom is a hundredfold growth from input to output, three standard deviations beyond what finite width explains (one
+initialization in 700 exceeds them), with no bounded activation to stop it. A trial on a copy with critical initialization
 then decides.
 """
 
@@ -14,9 +14,11 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import signals, signals_at_start, width_spread
+from theodolite.evidence.thresholds import SURE
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 GROWN = 100.0
+"""Numbers ten times too large: a step that suits the last layer is a hundred times too large for the loss."""
 
 
 def _growth(signs: VitalSigns | None) -> float:
@@ -25,7 +27,7 @@ def _growth(signs: VitalSigns | None) -> float:
         return 0.0
     first, last = signs.layers[0], signs.layers[-1]
     grown = last.mean_square / first.input_square if first.input_square > 0 else 0.0
-    return grown if grown > GROWN and math.log(grown) > 4 * width_spread(signs) else 0.0
+    return grown if grown > GROWN and math.log(grown) > SURE * width_spread(signs) else 0.0
 
 
 def sign(subject: Subject) -> bool:

@@ -1,7 +1,7 @@
 """Does the signal shrink so much through the layers that nothing is left to learn from?
 
 With weights of variance $gC_w$, $g<1$, the mean square of a signal falls to $g^L$ over L layers. The symptom is a fall to a
-ten-thousandth, four standard deviations beyond what finite width explains (one initialization in 30,000 exceeds them), caused
+ten-thousandth, three standard deviations beyond what finite width explains (one initialization in 700 exceeds them), caused
 by the weights and not by dead units. A trial on a copy with critical initialization then decides. A fall to 1e-8 in a network
 that has learned nothing is reported without a trial, because no step can separate such differences from rounding.
 """
@@ -21,19 +21,21 @@ from theodolite.evidence.layer_signals import (
     weights_ratio,
     width_spread,
 )
+from theodolite.evidence.thresholds import MOST, ROUNDING, SURE, WORTH
 from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 
-LEAST, SURELY, DEAD = 1e-4, 1e-8, 0.7
+LEAST = 1e-4
+"""Numbers a hundredth of what they were: a bias of the same size as the weights drowns them."""
 
 
 def _vanishes(signs: VitalSigns | None) -> bool:
     if signs is None:
         return False
     ratio = signal_ratio(signs)
-    if not 0 < ratio < LEAST or math.log(ratio) > -4 * width_spread(signs):
+    if not 0 < ratio < LEAST or math.log(ratio) > -SURE * width_spread(signs):
         return False
-    dead = any((layer.dead or 0.0) > DEAD for layer in signs.layers[:-1])
+    dead = any((layer.dead or 0.0) > MOST for layer in signs.layers[:-1])
     return not (dead and weights_ratio(signs) > LEAST)  # not the weights but dead units take the signal
 
 
@@ -44,7 +46,7 @@ def sign(subject: Subject) -> bool:
 
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
-    if signs is None or not _vanishes(signs) or signal_ratio(signs) > SURELY or present_skill(subject) > 0.1:
+    if signs is None or not _vanishes(signs) or signal_ratio(signs) > ROUNDING**2 or present_skill(subject) > WORTH:
         return
     text, suggested = remedy_for(activation_in(signs))
     yield Finding(

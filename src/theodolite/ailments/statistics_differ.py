@@ -20,16 +20,13 @@ from theodolite.evidence.batches import batches
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.start import steps_made
 from theodolite.evidence.task import is_finite
-from theodolite.evidence.trial import SURE
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MOST, PART, RARELY, SURE, WORTH
 from theodolite.io.batches import Batch
 
-WORSE, APART = 1.5, 0.15
-"""Evaluation must exceed training so many times, and by that share of the loss when ignoring the input."""
-MENDED = 0.5
-"""The share of the difference that new statistics must take away."""
-SETTLED, USUAL = 3.0, 0.1
-"""Batches times momentum that running statistics need before anything is expected of them, and the momentum people use."""
-MOST, MASKS = 32, 4
+WORSE = 1.5
+"""Evaluation must exceed training so many times: by a third of it, dropout and noise of batches move it either way."""
+USUAL = 0.1
+"""The momentum that people use."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -37,21 +34,21 @@ def judge(subject: Subject) -> Iterator[Finding]:
     layers = {name: m for name, m in subject.model.named_modules() if _keeps_statistics(m)}
     if not layers or not is_finite(subject) or not _settled(subject, layers.values()):
         return
-    few = batches(subject)[:MOST]
+    few = batches(subject)[:FEWEST]
     train = _losses(subject, subject.model, few, training=True)
     told = _losses(subject, subject.model, few, training=False)
     apart = [b - a for a, b in zip(train, told, strict=True)]
     mean, error, constant = _mean(apart), _error(apart), constant_loss(subject)
-    if not (_mean(told) > WORSE * _mean(train) and mean > APART * constant and mean > SURE * error):
+    if not (_mean(told) > WORSE * _mean(train) and mean > PART * constant and mean > SURE * error):
         return
     anew = _with_new_statistics(subject)
-    if anew is None or not _mean(told) - anew > MENDED * mean:
+    if anew is None or not _mean(told) - anew > CRITICAL * mean:
         return
     momenta = {getattr(m, "momentum", None) for m in layers.values()} - {None}
-    odd = sorted(m for m in momenta if isinstance(m, float | int) and not 0.005 <= m <= 0.5)
+    odd = sorted(m for m in momenta if isinstance(m, float | int) and not USUAL * WORTH <= m <= CRITICAL)
     first = next(iter(layers))
     yield Finding(
-        severity="critical" if _mean(told) > 0.7 * constant else "warning",
+        severity="critical" if _mean(told) > MOST * constant else "warning",
         where=first,
         says=f"The same batches have a loss of {_mean(train):.3g} in training mode and {_mean(told):.3g} in evaluation mode: the "
         f"running statistics of the normalization{f' (momentum {odd[0]:g})' if odd else ''} are not those of the data. With "
@@ -72,17 +69,17 @@ def _keeps_statistics(module: nn.Module) -> bool:
 
 
 def _settled(subject: Subject, layers: Iterable[nn.Module]) -> bool:
-    """Whether training has gone on for longer than running statistics need."""
+    """Whether next to nothing is left in running statistics of what they were before training."""
     counts = [getattr(layer, "num_batches_tracked", None) for layer in layers]
     counted = max((int(count) for count in counts if isinstance(count, torch.Tensor)), default=0)
-    return max(counted, steps_made(subject)) * USUAL > SETTLED
+    return (1 - USUAL) ** max(counted, steps_made(subject)) < RARELY
 
 
 def _losses(subject: Subject, model: nn.Module, few: Sequence[Batch], *, training: bool) -> list[float]:
     drops = training and any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in model.modules())
     with untouched(model, training=training), torch.no_grad():
         torch.manual_seed(0)
-        return [_mean([float(subject.loss_on(b, model)) for _ in range(MASKS if drops else 1)]) for b in few]
+        return [_mean([float(subject.loss_on(b, model)) for _ in range(A_FEW if drops else 1)]) for b in few]
 
 
 def _with_new_statistics(subject: Subject) -> float | None:
@@ -100,7 +97,7 @@ def _with_new_statistics(subject: Subject) -> float | None:
         other.train()
         for batch in batches(subject):
             subject.answer(batch, other)
-        value = _mean(_losses(subject, other, batches(subject)[:MOST], training=False))
+        value = _mean(_losses(subject, other, batches(subject)[:FEWEST], training=False))
     return value if math.isfinite(value) else None
 
 

@@ -17,27 +17,16 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import MOST, Intervention, Outcome, finding_of, step_ladder
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of, step_ladder
 from theodolite.evidence.start import largest_lr
-from theodolite.evidence.trial import NOTHING, Change, Trial, gain_of, present_skill
+from theodolite.evidence.thresholds import CRITICAL, MOST, NOTHING, PART, RARELY, THOUSANDFOLD, WELL, WORST, WORTH
+from theodolite.evidence.trial import Change, Trial, gain_of, present_skill
 
 FACTORS = (0.1, 0.01, 1e-3, 1e-4)
-NEARLY = 0.1
-"""Of steps whose loss is within this share (of what was gained) of the best, the smallest is suggested: a margin."""
-
-DOUBLED, RISEN = 1.8, 1.15
-"""A loss above this multiple of its start is too much by itself, and above this one where the last step overshot too."""
-BOLD, OVERSHOT = 0.05, 0.2
-"""Predicted change as a share of the loss from which on a step is bold; the part of it below which the step overshot."""
-BACK, LOW = 5.0, 0.25
-"""A loss that has come back: this multiple of its lowest, which was below this share of the start, and above that now."""
-STILL, AGAIN = 0.9, 3
-"""A loss above this share of its start stands still; where so many looks in turn saw a step overshoot, that is why."""
-RUNAWAY = 1e3
+AGAIN = 3
+"""Looks in turn that must have seen a step overshoot: one in twenty does by chance, three in turn once in 8,000."""
 CLIP = 1.0
 """The norm at which people clip gradients."""
-SPIKED, HALF = 3.0, 0.5
-"""Losses of training batches above this multiple of the first, and the share of its start above which the loss is not made up."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -80,13 +69,13 @@ def _refined(outcome: Outcome) -> Trial:
     """The arm beside it, a third or three times its step, where that does better; of near equals the smaller step."""
     subject, found, plain = outcome.subject, outcome.trial, outcome.plain
     factor = found.change.lr
-    others = [Change(f"lr x {other:g}", lr=other) for other in (0.3 * factor, 3 * factor) if other < 0.9]
+    others = [Change(f"lr x {other:g}", lr=other) for other in (0.3 * factor, 3 * factor) if other < WELL]
     arms = [found, *(Trial(subject, change).advance(found.steps) for change in others)]
     scored = [(arm, arm.score()) for arm in arms]
     known = [(arm, score.loss) for arm, score in scored if score is not None]
     best = min(loss for _, loss in known)
     start = plain.score()
-    room = NEARLY * abs((max(plain.losses[:1], default=best) if start is None else start.loss) - best)
+    room = WORTH * abs((max(plain.losses[:1], default=best) if start is None else start.loss) - best)
     good = [arm for arm, loss in known if loss <= best + room]
     return min(good, key=lambda arm: arm.change.lr)
 
@@ -106,7 +95,7 @@ def while_training(run: Run) -> Iterator[Finding]:
         yield _live(seen, last, 0.1 * last.lr)
         return
     began, lately = (last.facts.get(name, math.nan) for name in ("first_training_loss", "last_training_loss"))
-    if lately < HALF * began and now <= RUNAWAY * first:
+    if lately < CRITICAL * began and now <= THOUSANDFOLD * first:
         return  # training comes down: what rises is an old batch whose targets are no longer those of training
     lowest = min(losses)
     ratio, overshot = last.facts.get("trust", math.nan), _overshot(last)
@@ -118,13 +107,13 @@ def while_training(run: Run) -> Iterator[Finding]:
         else f"; the last step changed it by {change:+.2g}, the gradient predicted {promise:+.2g}"
     )
     whole = [moment for moment in told if moment.facts.get("thinned", 0.0) < 2]
-    if first > 0 and now > RUNAWAY * first:
+    if first > 0 and now > THOUSANDFOLD * first:
         yield _live(f"{seen}, more than a thousandfold: the run diverges", last, 0.1 * last.lr)
-    elif first > 0 and (now > DOUBLED * first or (now > RISEN * first and overshot)):
+    elif first > 0 and (now > 2 * first or (now > (1 + PART) * first and overshot)):
         yield _live(seen + step, last)
-    elif first > 0 and now > STILL * first and len(whole) > AGAIN and all(map(_overshot, whole[-AGAIN:])):
+    elif first > 0 and now > WELL * first and len(whole) > AGAIN and all(map(_overshot, whole[-AGAIN:])):
         yield _live(f"{seen}, and steps overshot at the last {AGAIN} looks{step}", last)
-    elif first > 0 and lowest < LOW * first < now and now > BACK * lowest and overshot and ratio < 0:
+    elif first > 0 and lowest < PART * first < now and overshot and ratio < 0:
         yield replace(_live(f"{seen} after a low of {lowest:.3g}{step}", last), severity="warning")
     else:
         yield from _spiked(last, first, now)
@@ -133,17 +122,17 @@ def while_training(run: Run) -> Iterator[Finding]:
 def _spiked(last: RunMoment, first: float, now: float) -> Iterator[Finding]:
     """Training's own losses rose to a multiple of the first one, and the run has not made up for it since."""
     began, peak = (last.facts.get(name, math.nan) for name in ("first_training_loss", "highest_training_loss"))
-    if began > 0 and peak > SPIKED * began and now > HALF * first:
+    if began > 0 and peak > WORST * began and now > CRITICAL * first:
         seen = f"The training loss rose from {began:.3g} to {peak:.3g} and is now {now / first:.0%} of where it started"
         found = _live(seen, last, 0.1 * last.lr)
-        yield found if now > STILL * first else replace(found, severity="warning")
+        yield found if now > WELL * first else replace(found, severity="warning")
 
 
 def _overshot(moment: RunMoment) -> bool:
     """Whether the last step was bold and gained little of what the gradient promised, or did harm."""
     facts = moment.facts
     loss, promised = abs(facts.get("step_loss", 0.0)), abs(facts.get("predicted", 0.0))
-    return loss > 0 and promised > BOLD * loss and facts.get("trust", math.nan) < OVERSHOT
+    return loss > 0 and promised > RARELY * loss and facts.get("trust", math.nan) < PART
 
 
 def _live(seen: str, moment: RunMoment, lr: float = math.nan) -> Finding:

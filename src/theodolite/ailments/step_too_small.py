@@ -14,12 +14,10 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, step_ladder
 from theodolite.evidence.start import is_warming_up, largest_lr
+from theodolite.evidence.thresholds import PART
 from theodolite.evidence.trial import Change, Trial
 
 FACTORS = (10.0, 100.0, 1000.0, 1e4)
-SLOWER = 0.2
-"""The share of attainable skill that must be missing for an alarm: where a loss falls as the root of the steps, half as many more
-win back less than that."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -35,7 +33,7 @@ def _found(outcome: Outcome) -> Finding:
     lr = float(f"{was * trial.change.lr:.2g}")
     says = f"The learning rate of {was:g} is too small: a larger one gets further in as many steps."
     found = finding_of(outcome, says, f"lr={lr:g}", {"lr": lr})
-    return replace(found, severity="warning" if not outcome.gain.lost < SLOWER else "note")  # it gets there in the end
+    return replace(found, severity="warning" if not outcome.gain.lost < PART else "note")  # it gets there in the end
 
 
 def _refined(outcome: Outcome) -> Trial:

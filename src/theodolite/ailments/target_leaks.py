@@ -18,15 +18,11 @@ from theodolite.evidence.batches import Sample, batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.sequences import target_shift
 from theodolite.evidence.task import scores, task
+from theodolite.evidence.thresholds import CRITICAL, FEWEST, MOST, ROUNDING, ROWS
 from theodolite.io.batches import Batch
 
-SHOWN, HIDDEN = 0.5, 0.7
-"""Of a masked model: most of what counts is shown, and this share of the rest holds the mask (BERT hides 0.8 so)."""
-ROWS, FEWEST = 16, 32
 OF_EACH = 8
 """Samples of each class from which on a column with one value a class is its name: of two classes by chance once in 2^14."""
-MOVED = 1e-4
-"""A change of answers, beside their size, that is more than rounding."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -95,7 +91,7 @@ def _moves(subject: Subject, which: int, seen: int, place: int) -> bool:
         after = members_of(subject.answer(_with(batch, which, changed)))[task(subject).member]
     by_places = before.ndim > 2 and place < before.shape[1]
     moved = (after - before)[:, place] if by_places else after - before
-    return float(moved.abs().max()) > MOVED * float(before.abs().max())
+    return float(moved.abs().max()) > ROUNDING * float(before.abs().max())
 
 
 def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]:
@@ -149,7 +145,7 @@ def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
         return
     shown = 1 - len(hidden) / int(counts.sum())
     mask = int(hidden.mode().values)
-    if shown < SHOWN or float((hidden == mask).double().mean()) < HIDDEN or bool((target[counts] == mask).any()):
+    if shown < CRITICAL or float((hidden == mask).double().mean()) < MOST or bool((target[counts] == mask).any()):
         return
     yield Finding(
         severity="warning",
@@ -184,7 +180,7 @@ def _looks_ahead(subject: Subject, shift: int, which: int) -> tuple[int, int] | 
             place = seen - shift
             rows = changed[:, seen] != x[:, seen]
             moved = (after - before)[rows][:, place].abs()
-            if moved.numel() and float(moved.max()) > MOVED * float(before.abs().max()):
+            if moved.numel() and float(moved.max()) > ROUNDING * float(before.abs().max()):
                 return place, seen
     return None
 

@@ -21,13 +21,12 @@ from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import at_weights, beginning, planned_steps, steps_are_known
 from theodolite.evidence.task import is_finite, task
+from theodolite.evidence.thresholds import FEWEST, SAMPLES, WORTH
 from theodolite.evidence.trial import Change
 from theodolite.measure.kernels import empirical_ntk
 
-COORDINATES, SAMPLES, FEATURES = 4, 200, 32
-"""Inputs of at most so many columns are coordinates; samples of the kernel; frequencies of the features."""
-BEYOND = 0.1
-"""The share of the targets' variance beyond reach from which on features are tried."""
+COORDINATES, FEATURES = 4, 32
+"""Inputs of at most so many columns are coordinates; frequencies of the features."""
 SCALES = (0.5, 2.0)
 """Standard deviations of the frequencies, in periods over one standard deviation of the inputs."""
 
@@ -62,7 +61,7 @@ def _first(model: nn.Module, columns: int) -> str | None:
 def _coordinates(subject: Subject) -> Tensor | None:
     sample = samples(subject)
     x = None if sample is None else sample.numbers
-    if x is None or x.ndim != 2 or x.shape[1] > COORDINATES or len(x) < SAMPLES or len(sample.inputs) > 1:  # type: ignore[union-attr]
+    if x is None or x.ndim != 2 or x.shape[1] > COORDINATES or len(x) < FEWEST or len(sample.inputs) > 1:  # type: ignore[union-attr]
         return None
     return x
 
@@ -91,7 +90,7 @@ def share_beyond(subject: Subject) -> float:
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with sines and cosines of the coordinates, where it is known how many steps it has."""
-    if steps_are_known(subject) and share_beyond(subject) >= BEYOND:
+    if steps_are_known(subject) and share_beyond(subject) >= WORTH:
         for scale in SCALES:
             yield Intervention(
                 Change(f"Fourier features x {scale:g}", network=_network(subject, scale)),

@@ -18,13 +18,13 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.kernel_machine import COLUMNS
 from theodolite.evidence.task import task
 from theodolite.evidence.trial import Change, judged_constant, judged_parts
 from theodolite.io.batches import Batch
 
 LARGE, SMALL = 5.0, 0.02
-ALIKE = 64
-"""Numbers of a target beyond which they are places of one thing and not columns of a table."""
+"""Deviations beyond which targets are not scaled; means beyond the first of them too."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -35,7 +35,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     y = y.double()
     mean, std = y.mean(0), y.std(0, correction=0)
-    if std.numel() > ALIKE:  # pixels have one unit, and some of them hardly any variance
+    if std.numel() > COLUMNS:  # pixels have one unit, and some of them hardly any variance
         mean, std = y.mean(), y.std(correction=0)
     size, offset = float(std.mean()), float(mean.abs().max())
     if size == 0 or (SMALL <= size <= LARGE and offset <= LARGE * max(1.0, size)):

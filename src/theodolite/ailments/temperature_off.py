@@ -20,16 +20,18 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.constant_answers import told_from
-from theodolite.evidence.drawn_outputs import ROWS, drawn_outputs, members_of, quiet, rebuilt
+from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.thresholds import ROWS, WORTH
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 
 STEPS = 200
-CANNOT, SATURATED = 0.1, 50.0
-"""The share of log n that free outputs must take off the loss, and how many times log n random ones may cost."""
-NARROW, WIDE = 1.0, 10.0
-"""Logits that differ by no more make a softmax of nearly equal shares, and those of a temperature of 0.1 by so much."""
+"""Steps of a descent in the outputs."""
+SATURATED = 50.0
+"""How many times log n random outputs may cost."""
+WIDE = 10.0
+"""Logits of a temperature of 0.1 differ by so much, those that differ by 1 make a softmax of nearly equal shares."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -49,7 +51,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         least = min(_least(subject.loss, answer, start, batch) for start in (drawn, [t.detach() for t in own]))
     told = (evidence("loss of equal outputs", chance), evidence("loss of random outputs", costs),
             evidence("least loss of any outputs", least))  # fmt: skip
-    if chance - least < CANNOT * chance:
+    if chance - least < WORTH * chance:
         yield Finding(
             severity="critical",
             where="loss",
@@ -103,7 +105,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if len(own) != 1 or own[0].ndim != 2 or own[0].shape[0] != own[0].shape[1]:
         return
     apart = float((own[0].amax(1) - own[0].amin(1)).mean())
-    if not 0 < apart < NARROW:
+    if not 0 < apart < 1:
         return
     factor = WIDE / apart
 

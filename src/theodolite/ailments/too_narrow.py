@@ -3,7 +3,7 @@
 A layer of k units limits the rank of everything after it to k. A ReLU network of any depth with hidden widths of at most the
 input dimension d cannot approximate a large class of functions (Hanin and Sellke 2017: continuous functions need width d + 1),
 and the least width in $L^p$ is max(d + 1, outputs) (Park et al. 2021). Here d is the intrinsic dimension of the data (from
-ratios of neighbor distances), with its error. A layer narrower than 0.6 d is the symptom; a copy with wider hidden layers,
+ratios of neighbor distances), with its error. A layer narrower than half of d is the symptom; a copy with wider hidden layers,
 initialized again and trained the same way, decides. A bottleneck that is narrow on purpose, but not narrower than the data's
 dimension, is not reported. Layers without an activation between them are one linear layer, which is exact; whether that matters
 is tried by adding activations on a copy.
@@ -15,25 +15,20 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, few_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, is_thinned, samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.start import largest_lr
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MANY, PART, ROUNDING
 from theodolite.evidence.trial import Change
 from theodolite.evidence.widening import layers_run, widened_copy
 from theodolite.measure.dimension.by_distances import dimension_twonn
 
-WIDER, HALF, MOST = 32, 0.6, 64
-"""Units that the narrowest layer is tried with; the part of the dimension below which it is narrow; never beyond so many."""
-OF_TOKENS = 0.15
-"""The same for tokens, of which a softmax of low rank tells many apart (Yang et al. 2018 have 0.03 where it begins to cost)."""
-ROUNDING = 1e-4
-"""What float32 leaves of a difference that is zero, beside the size of the outputs; the least activation bends by far more."""
-FEWEST, ASKED = 100, 1000
-"""Samples that a dimension is read from, at least and at most."""
+UNITS = 64
+"""Units that the narrowest layer is tried with; one of as many is not narrow."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -53,7 +48,7 @@ def _linear(outcome: Outcome, names: list[str]) -> Finding:
     return finding_of(
         outcome,
         f"{len(names) + 1} layers without an activation between them are one linear layer, however wide.",
-        f"nn.ReLU() after {', '.join(names[:3])}",
+        f"nn.ReLU() after {few_of(names)}",
         {"activation": "relu"},
         where=names[0],
     )
@@ -68,18 +63,18 @@ def _is_affine(subject: Subject) -> bool:
     if (
         len(signs.layers) < 2
         or not x.is_floating_point()
-        or len(x) < 4
+        or len(x) < A_FEW
         or any(part.activation for part in signs.layers[:-1])
     ):
         return False
     kept: list[Tensor] = []
-    half = min(len(x) // 2, 8)
+    half = len(x) // 2
     with untouched(model), torch.no_grad():
         last = model.get_submodule(signs.layers[-1].name)
         last.register_forward_hook(lambda module, args, output: kept.append(output))
         for part in (x[:half], x[half : 2 * half], (x[:half] + x[half : 2 * half]) / 2):
             model(part)
-    if len(kept) != 3 or not all(isinstance(part, Tensor) for part in kept):
+    if len(kept) <= 2 or not all(isinstance(part, Tensor) for part in kept):
         return False
     bend = (kept[0] + kept[1]) / 2 - kept[2]
     return float(bend.abs().max()) <= ROUNDING * float(kept[2].abs().max())
@@ -104,13 +99,14 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
     ran = layers_run(model, *few.inputs, **few.keywords)
     numbers = {name: _numbers(*pair, sample.inputs[0]) for name, pair in ran.items()}
     name = min(list(numbers)[:-1], key=lambda one: numbers[one], default=None)
-    part = HALF if sample.inputs[0].is_floating_point() else OF_TOKENS
-    if name is None or numbers[name] > MOST:
+    # a softmax of low rank tells many tokens apart (Yang et al. 2018 have 0.03 where it begins to cost)
+    part = CRITICAL if sample.inputs[0].is_floating_point() else PART
+    if name is None or numbers[name] >= UNITS:
         return
     need = _needed(sample.inputs[0])
     if not numbers[name] < part * need:
         return
-    times = max(2, math.ceil(WIDER / max(1, numbers[name])))
+    times = max(2, math.ceil(UNITS / max(1, numbers[name])))
 
     def build() -> nn.Module | None:
         torch.manual_seed(0)
@@ -137,7 +133,7 @@ def _needed(x: Tensor) -> float:
     """The dimension of the inputs, less two standard errors; of tokens that of the simplex whose corners they are."""
     if not x.is_floating_point():
         return float(len(torch.unique(x)) - 1)
-    rows = torch.unique(x.flatten(1)[:ASKED], dim=0)
+    rows = torch.unique(x.flatten(1)[:MANY], dim=0)
     if len(rows) < FEWEST:
         return 0.0
     try:

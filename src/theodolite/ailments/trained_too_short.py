@@ -13,22 +13,19 @@ from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import A_RUN, Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import after_steps, lr_left, steps_are_known, steps_made, was_trained
 from theodolite.evidence.task import is_finite
-from theodolite.evidence.trial import NOTHING, SURE, Change, judged_constant, present_score, present_skill
+from theodolite.evidence.thresholds import A_RUN, NOTHING, RARELY, SHORT, SURE
+from theodolite.evidence.trial import Change, judged_constant, present_score, present_skill
 
-MORE = 6
-"""The run is suggested to be so many times as long."""
-SHORT, STRETCH = 300, 4.0
-"""Runs of at most so many steps are gone on with for so many times as many."""
-GONE = 0.05
-"""Below that share of its largest, the step was taken away by its schedule: more steps would not do."""
+STRETCH = 4.0
+"""Short runs are gone on with for so many times as many steps, and a run is suggested to be so many times as long."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The run gone on with."""
-    if not was_trained(subject) or not steps_are_known(subject) or lr_left(subject) < GONE:
+    if not was_trained(subject) or not steps_are_known(subject) or lr_left(subject) < RARELY:
         return
     stretch = STRETCH if steps_made(subject) <= SHORT else 1.0
     yield Intervention(Change("more steps", from_here=True, stretch=stretch), _found, rank=60)
@@ -55,7 +52,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _found(outcome: Outcome) -> Finding:
     subject, made = outcome.subject, steps_made(outcome.subject)
-    more = int(MORE * max(made, outcome.trial.steps))
+    more = int(STRETCH * max(made, outcome.trial.steps))
     ended = f"The run ended {after_steps(subject)} while it was still learning."
     found = finding_of(outcome, ended, f"train for {more:,} steps or more", {"steps": more})
     return found if outcome.misses_much else replace(found, severity="note")

@@ -12,9 +12,8 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import remedy_for
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
+from theodolite.evidence.thresholds import CRITICAL, WELL
 from theodolite.measure.propagation.one_pass import VitalSigns
-
-MANY, ALL = 0.5, 0.9
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -32,7 +31,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
     text, suggested = remedy_for(activation_in(signs))
     yield Finding(
-        severity="critical" if share >= ALL else "warning",
+        severity="critical" if share >= WELL else "warning",
         where=where,
         says=f"Units are copies: the {units} units of layer {where} share {kinds} set{'s' * (kinds > 1)} of weights and "
         f"gradients{others}. Training can never make them different.",
@@ -51,7 +50,7 @@ def _copies(subject: Subject, signs: VitalSigns | None) -> dict[str, tuple[float
     found = {
         layer.name: (layer.copies, layer.units)
         for layer in signs.layers[:-1]
-        if layer.copies >= MANY and layer.units > 2
+        if layer.copies >= CRITICAL and layer.units > 2
     }
     sizes = dict(subject.model.named_parameters()) if subject.model is not None else {}
     last = signs.layers[-1].name if signs.layers else ""

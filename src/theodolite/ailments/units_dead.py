@@ -17,17 +17,17 @@ from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.start import origin_tensors
+from theodolite.evidence.thresholds import MOST, NEARLY_ALL, WORTH
 from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
 
-MANY, ALL = 0.7, 0.98
 GONE = 1e-9
 """A tangent kernel beside its start below which no weight makes a difference any more."""
 
 
 def _dead(signs: VitalSigns | None) -> list[LayerSigns]:
     layers = () if signs is None else signs.layers
-    return [layer for layer in layers if (layer.dead or 0.0) >= (MANY if layer.units > 1 else 1.0)]
+    return [layer for layer in layers if (layer.dead or 0.0) >= (MOST if layer.units > 1 else 1.0)]
 
 
 def sign(subject: Subject) -> bool:
@@ -42,7 +42,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     worst = max(layers, key=lambda layer: layer.dead or 0.0)
     learned = present_skill(subject)
-    shut = (worst.dead or 0.0) >= ALL and not worst.gradient_norm and not learned > 0.1
+    shut = (worst.dead or 0.0) >= NEARLY_ALL and not worst.gradient_norm and not learned > WORTH
     text, suggested = remedy_for(activation_in(signs))
     remedy = f"{text}; if they died during training, a smaller lr"
     if origin_tensors(subject) is not None:
@@ -61,7 +61,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _says(layers: list[LayerSigns]) -> str:
     worst = max(layers, key=lambda layer: layer.dead or 0.0)
-    others = "" if len(layers) == 1 else f", and at least {MANY:.0%} in {len(layers) - 1} other layers"
+    others = "" if len(layers) == 1 else f", and at least {MOST:.0%} in {len(layers) - 1} other layers"
     return (
         f"{worst.dead or 0.0:.0%} of the {worst.units} units after layer {worst.name} are dead: their {worst.activation} is "
         f"flat on every sample{others}."

@@ -21,17 +21,16 @@ from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.start import at_weights, origin_tensors
+from theodolite.evidence.thresholds import CRITICAL, NEARLY_ALL, WORTH
 from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 from theodolite.measure.propagation.recurrent_gates import recurrent_saturation
-
-MANY, ALL = 0.5, 0.98
 
 
 def _flat(signs: VitalSigns | None) -> dict[str, float]:
     layers = () if signs is None else signs.layers[:-1]
     return {
-        layer.name: layer.saturated or 0.0 for layer in layers if layer.bounded and (layer.saturated or 0.0) >= MANY
+        layer.name: layer.saturated or 0.0 for layer in layers if layer.bounded and (layer.saturated or 0.0) >= CRITICAL
     }
 
 
@@ -42,8 +41,8 @@ def sign(subject: Subject) -> bool:
 
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
-    shut = {name: share for name, share in _flat(signs).items() if share >= ALL}
-    if signs is None or not shut or present_skill(subject) > 0.1:
+    shut = {name: share for name, share in _flat(signs).items() if share >= NEARLY_ALL}
+    if signs is None or not shut or present_skill(subject) > WORTH:
         return
     where, share = next(iter(shut.items()))
     text, suggested = remedy_for(activation_in(signs))
@@ -83,7 +82,7 @@ def _recurrent(subject: Subject) -> dict[str, float]:
     def keep(name: str, module: nn.RNNBase, args: Any, output: Any) -> None:
         if args and isinstance(args[0], Tensor) and isinstance(output[0], Tensor):
             share = recurrent_saturation(module, args[0], output[0])
-            if share is not None and share >= MANY:
+            if share is not None and share >= CRITICAL:
                 found[name] = share
 
     start: Mapping[str, Tensor] | None = origin_tensors(subject)

@@ -17,15 +17,8 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import sample_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.task import scores, skill
+from theodolite.evidence.thresholds import CRITICAL, FEWEST, PART, PARTS, ROUNDING, SAMPLES, SURE
 from theodolite.evidence.trial import judged_constant
-
-FAR = 0.5
-"""Standard deviations of the training data by which a mean must have moved, or the logarithm of the spread."""
-TIMES = 3.0
-"""How many times the largest difference of random halves it must be."""
-SPLITS, COLUMNS, FEWEST = 20, 256, 40
-WORSE = 0.2
-"""The share of its skill on training data that the network must lack on validation data."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -39,11 +32,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     moved, column = _difference(rows, held)
     generator = torch.Generator().manual_seed(0)
     null = 0.0
-    for _ in range(SPLITS):
+    for _ in range(PARTS):
         order = torch.randperm(len(rows), generator=generator)
         cut = min(len(held), len(rows) // 2)
         null = max(null, _difference(rows[order[cut:]], rows[order[:cut]])[0])
-    if moved < max(FAR, TIMES * null) or not _does_worse(subject):
+    if moved < max(CRITICAL, SURE * null) or not _does_worse(subject):
         return
     mean, spread = float(rows[:, column].mean()), float(rows[:, column].std())
     there, width = float(held[:, column].mean()), float(held[:, column].std())
@@ -64,7 +57,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _columns(x: Tensor) -> Tensor:
     rows = x.flatten(1).double().cpu()
-    return rows[:, :: max(1, rows.shape[1] // COLUMNS)]
+    return rows[:, :: max(1, rows.shape[1] // SAMPLES)]
 
 
 def _difference(one: Tensor, other: Tensor) -> tuple[float, int]:
@@ -72,7 +65,10 @@ def _difference(one: Tensor, other: Tensor) -> tuple[float, int]:
     size = one.std(0).clamp(min=1e-3 * float(one.std()) + 1e-300)
     means = (other.mean(0) - one.mean(0)).abs() / size
     widths = (
-        (other.std(0).clamp(min=1e-300) / size).log().abs().where(other.std(0) > 1e-3 * size, torch.zeros_like(size))
+        (other.std(0).clamp(min=1e-300) / size)
+        .log()
+        .abs()
+        .where(other.std(0) > ROUNDING * size, torch.zeros_like(size))
     )
     both = torch.maximum(means, widths)
     return float(both.max()), int(both.argmax())
@@ -83,8 +79,8 @@ def _does_worse(subject: Subject) -> bool:
     if training is None or held is None:
         return False
     here, there = skill(subject, training, constant_loss(subject)), skill(subject, held, judged_constant(subject))
-    gap = held.loss - training.loss > WORSE * abs(constant_loss(subject))
-    return not math.isnan(here) and (there < (1 - WORSE) * here or gap)
+    gap = held.loss - training.loss > PART * abs(constant_loss(subject))
+    return not math.isnan(here) and (there < (1 - PART) * here or gap)
 
 
 ailment = Ailment(

@@ -2,9 +2,9 @@
 
 Early in training a moving average of squared gradients is based on little: Adam's first updates are signs of single gradients,
 whatever their size, and with normalization after the residual (post-norm) gradients near the output are large at the start.
-Neither is taken for granted: the same training runs on a copy with its learning rate rising linearly over the first eighth of
+Neither is taken for granted: the same training runs on a copy with its learning rate rising linearly over the first tenth of
 the trial. A missing warm-up is reported if this recovers what the run has lost; if a smaller learning rate is needed
-throughout, the trial fails in the other seven eighths.
+throughout, the trial fails in the other nine tenths.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,31 +16,24 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, longest_trial
 from theodolite.evidence.start import largest_lr, planned_steps
-
-LEAST_MATRICES = 8
-"""Networks with fewer weight matrices are not tried: their first steps do no harm that a smaller step would not mend."""
-PART, SUGGESTED = 8, 10
-"""The trial's steps over those of its warm-up, and the run's over those of the warm-up that is suggested."""
-RISEN = 0.5
-"""A first step below this share of the largest is a warm-up."""
+from theodolite.evidence.thresholds import CRITICAL, DEPTH, WORTH
+from theodolite.evidence.trial import Change
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with a step that rises linearly at first."""
     if subject.model is None or not largest_lr(subject) or _warms_up(subject):
         return
-    if sum(p.ndim > 1 for p in subject.model.parameters()) < LEAST_MATRICES:
+    if sum(p.ndim > 1 for p in subject.model.parameters()) < DEPTH:
         return
-    from theodolite.evidence.trial import Change
-
-    steps = max(1, longest_trial(subject) // PART)
+    steps = max(1, int(WORTH * longest_trial(subject)))
     yield Intervention(Change("warm-up", prepare=warming_up(steps)), _found, rank=38)
 
 
 def _warms_up(subject: Subject) -> bool:
     """Whether the first look saw a step well below the largest."""
     seen = [] if subject.run is None else subject.run.lrs
-    return bool(seen) and seen[0] < RISEN * max(seen)
+    return bool(seen) and seen[0] < CRITICAL * max(seen)
 
 
 def warming_up(steps: int) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
@@ -66,7 +59,7 @@ def warming_up(steps: int) -> Callable[[nn.Module, torch.optim.Optimizer], None]
 
 
 def _found(outcome: Outcome) -> Finding:
-    steps = max(1, planned_steps(outcome.subject) // SUGGESTED)
+    steps = max(1, int(WORTH * planned_steps(outcome.subject)))
     return finding_of(
         outcome,
         f"Training starts with its full learning rate of {largest_lr(outcome.subject):g} and does not recover from its "

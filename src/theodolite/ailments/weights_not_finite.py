@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from theodolite.core.ailment import Ailment, Finding, evidence, silent_error
+from theodolite.core.ailment import Ailment, Finding, evidence, few_of, silent_error
 from theodolite.core.lazy_torch import torch
 from theodolite.core.subject import Subject
 from theodolite.evidence.weights import WeightFacts, weight_facts
@@ -19,7 +19,7 @@ from theodolite.evidence.weights import WeightFacts, weight_facts
 if TYPE_CHECKING:
     from torch import nn
 
-SHOWN, STATISTICS = 3, ("running_mean", "running_var")
+STATISTICS = ("running_mean", "running_var")
 
 TRAINED = {"weight", "bias", "kernel", *STATISTICS}
 """Last words of names that say that a tensor of a file is no constant."""
@@ -40,12 +40,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
         yield from at_a_look.judge(subject)
         return
     worst = max(sick, key=lambda facts: (facts.nan + facts.infinite) / facts.entries)
-    named = ", ".join(f"{f.name} ({_words(f)})" for f in sick[:SHOWN])
-    more = f" and {len(sick) - SHOWN} more" if len(sick) > SHOWN else ""
+    named = few_of([f"{f.name} ({_words(f)})" for f in sick])
     yield Finding(
         severity="critical",
         where=worst.name,
-        says=f"Weights are NaN or infinite in {len(sick)} of {max(len(weight_facts(subject)), len(sick))} tensors: {named}{more}."
+        says=f"Weights are NaN or infinite in {len(sick)} of {max(len(weight_facts(subject)), len(sick))} tensors: {named}."
         f"{_when(subject)} Every answer that uses them is NaN.",
         remedy="go back to the last finite checkpoint; torch.autograd.set_detect_anomaly(True) names the operation that failed",
         evidence=tuple(evidence("weights that are not finite", f.nan + f.infinite, where=f.name) for f in sick[:20]),

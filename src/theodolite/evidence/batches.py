@@ -16,40 +16,29 @@ from torch import Tensor
 from theodolite.core.lazy_torch import is_tensor
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.drawn_outputs import ROWS, is_coupled, members_of, quiet
+from theodolite.evidence.drawn_outputs import is_coupled, members_of, quiet
+from theodolite.evidence.thresholds import A_FEW, FEWEST, MANY, PARTS, ROWS, SAMPLES
 from theodolite.evidence.work import Price, counted_price, work_of
 from theodolite.io.batches import Batch, Batches
 
-MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
+MOST_SAMPLES, MOST_BYTES = 16_384, 1 << 26
 """What is kept of the data for all measurements together."""
 
-ASKED, FEW_ROWS = 1 << 22, 4
-"""Numbers of the answers that a loss is asked about, drawn in the place of the model's own, and samples in any case."""
-
-PRICED = 8
-"""Batches whose price is counted where each is a sample by itself."""
-
-BATCH = 64
-"""Samples of a batch where the data are columns and nobody said how training cuts them."""
+ASKED = 1 << 22
+"""Numbers of the answers that a loss is asked about, drawn in the place of the model's own."""
 
 A_PASS, A_SCORE, A_STEP = 0.04, 0.01, 0.004
 """Shares of the budget that a pass of all samples, one of the validation data (each arm is scored) and a step may take."""
 
-LEAST_ROWS, JUDGED = 8, 256
-"""Batches are made no smaller, and validation data are not read in part, below so many samples."""
+LEAST_ROWS = 8
+"""Batches are made no smaller: gradients of fewer samples are mostly noise."""
 
 WHOLE = 2.0
 """Batches are not thinned to where their samples cost less than so many times a step without any: that would buy little."""
 
-PLACES, FEWER = 16, 4.0
-"""Samples with a target at so many places make smaller batches, that so many times as many steps can be made: a few sequences
-are many answers."""
-
-PARTS, LEAST_PART = 16, 4
-"""Held-out data are cut into so many parts, of at least so many samples, that the error of their mean can be told."""
-
-FEW = 24
-"""With fewer samples than this nothing can be held out: what is trained on is what is judged."""
+FEWER = 4.0
+"""Samples with a target at many places make smaller batches, that so many times as many steps can be made: a few sequences are
+many answers."""
 
 
 def batches(subject: Subject) -> tuple[Batch, ...]:
@@ -65,9 +54,9 @@ def asked_batch(subject: Subject) -> Batch:
         assert subject.model is not None
         whole = batches(subject)[0]
         with untouched(subject.model), torch.no_grad(), quiet():
-            answer = subject.answer(first_rows(whole, FEW_ROWS))
+            answer = subject.answer(first_rows(whole, A_FEW))
         numbers = sum(t[:1].numel() for t in members_of(answer))
-        return first_rows(whole, max(FEW_ROWS, ASKED // max(1, numbers)))
+        return first_rows(whole, max(A_FEW, ASKED // max(1, numbers)))
 
     found: Batch = subject.once("asked batch", measured)
     return found
@@ -86,14 +75,14 @@ def price(subject: Subject) -> Price:
         model = subject.model
         if model is None or not subject.has("data"):
             return Price(0.0, 0.0)
-        batch = first_rows(subject.data.first().on(model), BATCH)
+        batch = first_rows(subject.data.first().on(model), ROWS)
         if len(batch) > 1 or not isinstance(subject.data.source, list):
             with untouched(model):
                 return counted_price(model, lambda: subject.answer(batch), len(batch))
         whole = list(
             subject.data
         )  # steps of a script, graphs: one may be many times another, and two are twice the work
-        some = [one.on(model) for one in whole[:: math.ceil(len(whole) / PRICED)]]
+        some = [one.on(model) for one in whole[:: math.ceil(len(whole) / PARTS)]]
         with untouched(model):
             each = [counted_price(model, lambda one=one: subject.answer(one), 1).forward(1) for one in some]  # type: ignore[misc]
         return Price(0.0, sum(each) / len(each))
@@ -136,9 +125,9 @@ def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
             kept.append(batch if data is subject.validation else first_rows(batch, least))  # no step is taken on those
             subject.seen["thinned"] = subject.seen.get("thinned") or len(kept[-1]) < len(batch)
             samples += len(kept[-1])
-            wanted = max(JUDGED, _affordable(subject, cost, A_SCORE)) if data is subject.validation else most
-            enough = samples >= min(MOST_SAMPLES, wanted) and len(kept) > 3
-            if len(kept) >= MOST_BATCHES or enough:
+            wanted = max(SAMPLES, _affordable(subject, cost, A_SCORE)) if data is subject.validation else most
+            enough = samples >= min(MOST_SAMPLES, wanted) and len(kept) >= A_FEW
+            if len(kept) >= MANY or enough:
                 break
     return tuple(kept)
 
@@ -148,7 +137,7 @@ def has_places(batch: Batch) -> bool:
     given = batch.tensors()
     tokens = bool(given) and not given[0].is_floating_point() and given[0].ndim == 2
     others = [*given[1:], batch.target]  # a recorded loss has its targets among what it is given
-    return tokens and given[0].shape[1] >= PLACES and any(getattr(t, "shape", ()) == given[0].shape for t in others)
+    return tokens and given[0].shape[1] >= PARTS and any(getattr(t, "shape", ()) == given[0].shape for t in others)
 
 
 def _affordable(subject: Subject, cost: Price, share: float) -> int:
@@ -164,7 +153,7 @@ def _in_training_order(subject: Subject, data: Any) -> Iterable[Batch]:
     assert subject.model is not None
     source = data.source if isinstance(data, Batches) else data
     columns = _in_memory(source)
-    size = BATCH
+    size = ROWS
     if subject.run is not None and subject.run.events.get("batch size", math.nan) > 0:
         size = int(subject.run.events["batch size"])
     if columns is None:
@@ -207,12 +196,12 @@ def training_and_held_out(subject: Subject) -> tuple[Sequence[Batch], Sequence[B
 
 def _split(whole: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
     if not all(is_rows(batch) for batch in whole):
-        return (whole, whole) if len(whole) < 4 else ([b for i, b in enumerate(whole) if i % 4], whole[::4])
+        return (whole, whole) if len(whole) < A_FEW else ([b for i, b in enumerate(whole) if i % 4], whole[::4])
     keys = [_row_keys(batch) for batch in whole]
     total, distinct = sum(map(len, keys)), len({key for part in keys for key in part})
-    if distinct < FEW:
+    if distinct < FEWEST:
         return whole, whole
-    if len(whole) >= 8 and distinct == total:  # every fourth batch: training batches stay as they are
+    if len(whole) >= 2 * A_FEW and distinct == total:  # every fourth batch: training batches stay as they are
         return [b for i, b in enumerate(whole) if i % 4], whole[::4]
     return _split_by_row(whole, keys)
 
@@ -239,7 +228,7 @@ def judged_is_trained(subject: Subject) -> bool:
 
     def measured() -> bool:
         training, held = training_and_held_out(subject)
-        if not all(is_rows(b) for b in (*training, *held)) or sum(map(len, held)) > FEW:
+        if not all(is_rows(b) for b in (*training, *held)) or sum(map(len, held)) > FEWEST:
             return False
         return {k for b in held for k in _row_keys(b)} <= {k for b in training for k in _row_keys(b)}
 
@@ -356,7 +345,7 @@ def parts(whole: Sequence[Batch], count: int) -> Sequence[Batch]:
 
 def _parts_of(batch: Batch, count: int) -> list[Batch]:
     n = len(batch)
-    count = min(count, n // LEAST_PART if n >= PARTS * LEAST_PART else n)
+    count = min(count, n // A_FEW if n >= PARTS * A_FEW else n)
     if count < 2 or not is_rows(batch):
         return [batch]
     edges = [round(i * n / count) for i in range(count + 1)]

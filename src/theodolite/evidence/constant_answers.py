@@ -9,13 +9,21 @@ from torch import Tensor
 
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows, reads_targets, training_and_held_out, validation_parts
-from theodolite.evidence.drawn_outputs import ROWS, Shape, members_of, output_shapes, quiet, rebuilt, size_of
+from theodolite.evidence.batches import (
+    ASKED,
+    batches,
+    first_rows,
+    reads_targets,
+    training_and_held_out,
+    validation_parts,
+)
+from theodolite.evidence.drawn_outputs import Shape, members_of, output_shapes, quiet, rebuilt, size_of
 from theodolite.evidence.task import task
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, MANY, ROWS
 from theodolite.io.batches import Batch
 
-FITTED, NUMBERS, SEARCH = 2048, 1 << 22, 60
-"""Samples that the best answer without an input is fitted on, the numbers of their answers at most, and steps of its search."""
+SEARCH = 60
+"""Steps of the search for the best answer without an input: as many as LBFGS has ever taken to settle here, twice."""
 WHOLE = 2e-3
 """How far from a whole number e to the loss of equal answers may be, beside it."""
 
@@ -75,7 +83,7 @@ def told_from(subject: Subject) -> int:
             return 0
         batch = first_rows(batches(subject)[0], ROWS)
         values = [_equal_answers(subject, first_rows(batch, rows)) for rows in (len(batch), len(batch) // 2)]
-        if len(batch) < 8 or not all(0 < value < math.log(4 * len(batch)) for value in values):
+        if len(batch) < A_FEW or not all(0 < value < math.log(A_FEW * len(batch)) for value in values):
             return 0
         counts = [math.exp(value) for value in values]
         whole = [round(value) for value in counts]
@@ -116,7 +124,7 @@ def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
     if not own:
         return []
     few, samples = [], 0
-    enough = min(FITTED, NUMBERS // max(1, sum(t[:1].numel() for t in own)))
+    enough = min(MANY, ASKED // max(1, sum(t[:1].numel() for t in own)))
     for batch in training:
         few.append(first_rows(batch, max(2, enough - samples)))
         samples += len(few[-1])
@@ -196,7 +204,7 @@ def _fitted(
             least, beyond = float(mean()), float(mean(2.0))
     except Exception:  # the loss refuses such answers
         return None
-    if not math.isfinite(least) or beyond < least - 0.5 * abs(least):
+    if not math.isfinite(least) or beyond < least - CRITICAL * abs(least):
         return None  # a loss that falls without end has no least
     return lambda count: answer(count)
 

@@ -12,6 +12,7 @@ from theodolite.core.ailment import Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.layer_signals import activation_in, signals_at_start
+from theodolite.evidence.thresholds import WORTH
 from theodolite.evidence.trial import Change, present_skill
 from theodolite.theory.propagation.critical_points import criticality
 
@@ -89,7 +90,7 @@ def is_normalized(model: nn.Module | None) -> bool:
 
 
 def _has_skill(subject: Subject) -> bool:
-    return present_skill(subject) > 0.1
+    return present_skill(subject) > WORTH
 
 
 def _lr(subject: Subject, factor: float) -> float:

@@ -10,11 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
-
-ROWS = 64
-"""Samples that the loss is asked about."""
-SAME = 1e-5
-"""A relative difference of two float32 losses that is rounding."""
+from theodolite.evidence.thresholds import ROUNDING, SAME
 
 
 @contextmanager
@@ -62,13 +58,13 @@ def output_shapes(own: Tensor) -> list[Shape]:
     plain: Shape = lambda z: z  # noqa: E731
     rows = own.detach().float()
     wide = own.ndim > 1 and own.shape[-1] > 1
-    if wide and bool((rows.exp().sum(-1) - 1).abs().max() < 1e-3):
+    if wide and bool((rows.exp().sum(-1) - 1).abs().max() < ROUNDING):
         return [lambda z: z.log_softmax(-1)]
     if not own.numel() or bool((rows < 0).any()):
         return [plain]
     if bool((rows > 1).any()):  # never below zero: a loss may take nothing else
         return [plain, nn.functional.softplus]
-    if wide and bool((rows.sum(-1) - 1).abs().max() < 1e-3):
+    if wide and bool((rows.sum(-1) - 1).abs().max() < ROUNDING):
         return [plain, lambda z: z.softmax(-1)]
     return [plain, torch.sigmoid]
 

@@ -20,10 +20,22 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import price, training_and_held_out
 from theodolite.evidence.start import passes, steps_are_known, steps_made
 from theodolite.evidence.task import Score
+from theodolite.evidence.thresholds import (
+    A_FEW,
+    A_RUN,
+    CRITICAL,
+    LATE,
+    LONG,
+    MISSED,
+    MOST,
+    NOTHING,
+    SHORT,
+    WELL,
+    WORST,
+    WORTH,
+)
 from theodolite.evidence.trial import (
     AS_IT_IS,
-    BEHIND,
-    NOTHING,
     Change,
     Gain,
     Trial,
@@ -37,26 +49,6 @@ from theodolite.evidence.trial import (
 )
 from theodolite.evidence.work import work_of
 
-WORTH = 0.1
-"""The share of attainable skill whose loss is worth an alarm: a run that keeps nine tenths of it has lost nothing that people
-would change a script for, and less is what another seed gives."""
-
-MOST = 0.7
-"""A cause recovers at least this share of what the best arm recovers."""
-
-MISSED = 0.3
-"""The share of the attainable fall of the loss that must be missing for an alarm where more steps would do: where a loss falls as
-the root of the steps, half as many more take off less than a fifth of what is left."""
-
-CRITICAL = 0.5
-"""Half of what could be learned is lost."""
-
-WELL = 0.9
-"""A run that has gone so much of the way to a perfect answer can have lost little: nothing is tried."""
-
-SHORT, LONG = 300, 1000
-"""Steps of the longest trial of a run that was not made yet, and of any."""
-
 FURTHER = {"cpu": 6.0, "cuda": 15.0}
 """Nominal seconds for which the last arms are taken on where a run is held back by something that they have not shown, or where
 one of them is ahead of a plain copy and has not had the steps to be ahead of the run. On a GPU a step costs its calls, whatever
@@ -65,12 +57,6 @@ the batch: smaller ones would not be cheaper."""
 FIRST_KEPT, HEAVY = 6, 1 << 28
 """Arms that are taken beyond a quarter of the steps, and bytes of parameters from which on they are half as many: a copy with its
 optimizer's state takes three times those."""
-
-FEWEST = 4
-"""Steps of the longest trial below which none is made: then it has no quarter."""
-
-ENOUGH = 100
-"""Steps of a trial before which a training that was not made yet is not judged by being slower than another."""
 
 FIRST_STEPS = ("lr x 0.1", "lr x 10")
 """Steps behind which others are tried only where they helped: the next of each is reckoned with, those after it are not."""
@@ -81,12 +67,6 @@ something it is the cause, even if another arm recovers more."""
 
 LONGER = 60
 """The rank from which on an intervention is more training."""
-
-COMES_DOWN, RISES = 0.7, 2.0
-"""The share of its first losses below which a training has come down, and the multiple above which it blows up."""
-
-A_RUN = 50
-"""Steps from which on a run is a run: one of fewer may need nothing but more."""
 
 HORIZON = 20_000
 """Steps that are taken to be planned where nobody said: a run that comes down slowly may have them before it."""
@@ -238,7 +218,7 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if not pool:
         return found
     longest = longest_trial(subject, len({one.change.name for one in pool if one.after in ("", *FIRST_STEPS)}))
-    if longest < FEWEST:
+    if longest < A_FEW:
         found.why_not = "a step costs too much for trials within this budget"
         return found
     subject.seen["trial steps"] = longest
@@ -316,7 +296,9 @@ def longest_trial(subject: Subject, arms: int = 12) -> int:
     made = steps_made(subject)
     wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT
     rounds = 2.5 + arms / 4 + min(6, arms) / 4 + min(3, arms) / 2
-    return int(min(max(wanted, 40), max(work_of(subject).left - scores, work_of(subject).left / 2) / (rounds * each)))
+    return int(
+        min(max(wanted, A_RUN), max(work_of(subject).left - scores, work_of(subject).left / 2) / (rounds * each))
+    )
 
 
 def _halved(found: Experiment, pool: list[Intervention], longest: int) -> list[Intervention]:
@@ -475,13 +457,13 @@ def _recovered(subject: Subject, worthy: list[Outcome], reference: Score | None)
 
 
 def _blows_up(subject: Subject, plain: Trial, reference: Score) -> bool:
-    """Whether nothing was learned and the loss rose, for a quarter of the steps, to more than twice where it began.
+    """Whether nothing was learned and the loss rose, for a quarter of the steps, to more than three times where it began.
 
     A schedule may bring such a run back to ignoring the input in the end: its last loss does not show what happened.
     """
     cut = max(1, plain.steps // 4)
     quarters = [plain.losses[i : i + cut] for i in range(0, plain.steps - cut + 1, cut)]
-    rose = any(sum(part) / cut > RISES * abs(plain.losses[0]) for part in quarters)
+    rose = any(sum(part) / cut > WORST * abs(plain.losses[0]) for part in quarters)
     return rose and present_skill(subject, reference) <= NOTHING
 
 
@@ -497,13 +479,13 @@ def _comes_down(subject: Subject, trial: Trial) -> bool:
     That is what a training reaches first; of many classes it is not far below where it begins, and half of the way will do.
     """
     score, constant = trial.score(), judged_constant(subject)
-    if trial.diverged or trial.steps < 4:
+    if trial.diverged or trial.steps < A_FEW:
         return False
     if score is not None and score.loss <= constant + NOTHING * abs(constant):
         return True
     first = trial.losses[: max(1, trial.steps // 16)]
     start, end = sum(first) / len(first), _last_loss(trial)
-    return end < COMES_DOWN * start or (start > (1 + BEHIND) * constant > 0 and end < (start + constant) / 2)
+    return end < MOST * start or (start > (1 + WORTH) * constant > 0 and end < (start + constant) / 2)
 
 
 def _better(one: Score | None, other: Score | None) -> Score | None:
@@ -525,7 +507,7 @@ def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
     control = plain.score()
     if made or control is None:
         return True
-    if plain.steps < ENOUGH:  # the first steps of a training tell little, unless one learns much and the other nothing
+    if plain.steps < LATE:  # the first steps of a training tell little, unless one learns much and the other nothing
         ahead = present_skill(found.subject, outcome.trial.score()) >= CRITICAL / 2
         return outcome.intervention.sign and ahead and present_skill(found.subject, control) <= NOTHING
     if outcome.intervention.sign:

@@ -10,18 +10,19 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, distinct_batches, sample_of, validation_batches
 from theodolite.evidence.task import task
+from theodolite.evidence.thresholds import FEWEST, LONG, MANY, PARTS, SAMPLES, SURE
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.input_sizes import input_scales
 from theodolite.theory import Mlp
 from theodolite.theory.kernels.inference import leave_one_out_residuals
 from theodolite.theory.kernels.wide_networks import mlp_kernels
 
-SAMPLES, PERMUTATIONS, OF_EACH = 700, 99, 20
-"""Samples and orders of them, and samples that a class must have to be asked about: of fewer a kernel machine tells nothing."""
+PERMUTATIONS = 99
+"""Orders of the targets: those as they are stand out by chance once in a hundred."""
 RIDGES = (0.01, 0.3, 3.0)
 """Ridges beside the kernel's mean diagonal; the best counts, for permuted targets as well."""
-
-HASHED, MOST_COLUMNS = 2048, 1024
+COLUMNS = 64
+"""Columns of targets at most: more are places of one thing, not columns of a table."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Relation:
     @property
     def visible(self) -> float:
         """The least correlation that would have stood out by three errors: the power of the test."""
-        return 3 * self.null_error
+        return SURE * self.null_error
 
 
 def relation_of(sample: Sample, enough: float = math.inf) -> Relation | None:
@@ -52,18 +53,18 @@ def relation_of(sample: Sample, enough: float = math.inf) -> Relation | None:
     """
     if sample.target is None or len(sample.inputs) != 1:
         return None
-    order = torch.randperm(len(sample), generator=torch.Generator().manual_seed(0))[:SAMPLES]
+    order = torch.randperm(len(sample), generator=torch.Generator().manual_seed(0))[:LONG]
     target = sample.target.cpu()[order]
     classes = classes_in(target)
     if classes is not None:
         y = torch.nn.functional.one_hot(torch.unique(classes, return_inverse=True)[1]).double()
-        y = y[:, y.sum(0) >= OF_EACH]
+        y = y[:, y.sum(0) >= PARTS]
     elif target.is_floating_point() and target.ndim <= 2:
         y = target.reshape(len(target), -1).double()
         y = y[:, y.std(0) > 0]
     else:
         return None
-    if y.shape[1] == 0 or y.shape[1] > 64 or (classes is not None and y.shape[1] < 2):
+    if y.shape[1] == 0 or y.shape[1] > COLUMNS or (classes is not None and y.shape[1] < 2):
         return None
     rows = features(sample.inputs[0].cpu()[order])
     kernel = mlp_kernels(Mlp(hidden_layers=1, activation="relu", weight_variance=2.0, bias_variance=0.1), rows).ntk
@@ -100,24 +101,18 @@ def features(x: Tensor) -> Tensor:
     """Rows of unit mean square in float64: standardized numbers, or counts of tokens and of neighboring pairs of tokens."""
     if x.is_floating_point() or x.ndim != 2:
         rows = input_scales(x.float().reshape(len(x), -1)).standardized(x.float().reshape(len(x), -1)).double()
-        if rows.shape[1] > MOST_COLUMNS:
-            draw = torch.randn(
-                rows.shape[1], MOST_COLUMNS, generator=torch.Generator().manual_seed(2), dtype=torch.float64
-            )
+        if rows.shape[1] > LONG:
+            draw = torch.randn(rows.shape[1], LONG, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
             rows = rows @ draw / math.sqrt(rows.shape[1])
     else:
         tokens = x.long()
-        pairs = (tokens[:, :-1] * 7919 + tokens[:, 1:] * 104_729 + 17) % HASHED
-        rows = torch.zeros(len(x), 2 * HASHED, dtype=torch.float64)
-        rows.scatter_add_(1, tokens % HASHED, torch.ones_like(tokens, dtype=torch.float64))
-        rows.scatter_add_(1, HASHED + pairs, torch.ones_like(pairs, dtype=torch.float64))
+        pairs = (tokens[:, :-1] * 7919 + tokens[:, 1:] * 104_729 + 17) % MANY
+        rows = torch.zeros(len(x), 2 * MANY, dtype=torch.float64)
+        rows.scatter_add_(1, tokens % MANY, torch.ones_like(tokens, dtype=torch.float64))
+        rows.scatter_add_(1, MANY + pairs, torch.ones_like(pairs, dtype=torch.float64))
         rows = rows[:, rows.any(0)].sqrt()
         rows = rows - rows.mean(0)
     return rows / rows.square().mean().sqrt().clamp(min=1e-12)
-
-
-ROWS, FEWEST, COLUMNS = 1200, 100, 64
-"""Samples of each kind that are used at most and at least, and columns of targets at most."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +175,7 @@ def _few(whole: tuple[Batch, ...]) -> Sample | None:
         return None
     if not whole[0].inputs and not whole[0].keywords:
         return None
-    part = torch.linspace(0, len(sample) - 1, min(ROWS, len(sample)), device=sample.inputs[0].device).long()
+    part = torch.linspace(0, len(sample) - 1, min(LONG, len(sample)), device=sample.inputs[0].device).long()
     return Sample((sample.inputs[0][part],), sample.target[part.to(sample.target.device)])
 
 
@@ -206,7 +201,7 @@ def _answers(subject: Subject, held: Sample) -> Tensor | None:
     one = validation_batches(subject)[0]
     parts = []
     with untouched(subject.model):
-        for x in torch.split(held.inputs[0], 256):
+        for x in torch.split(held.inputs[0], SAMPLES):
             keywords = dict.fromkeys(one.keywords, x)
             answer = subject.answer(Batch(() if keywords else (x,), keywords, None))
             if not isinstance(answer, Tensor) or len(answer) != len(x):
@@ -254,9 +249,9 @@ def answered_classes(output: Tensor) -> Tensor | None:
 
 
 def is_random_order(classes: Tensor) -> bool:
-    """Whether neighbors differ as often as in a random order, within six standard errors: sorted data are no fair sample."""
+    """Whether neighbors differ as often as in a random order, within three standard errors: sorted data are no fair sample."""
     shares = torch.bincount(classes).double() / len(classes)
     expected = 1 - float(shares.square().sum())
     changes = float((classes[1:] != classes[:-1]).double().mean())
     error = max(expected * (1 - expected) / max(1, len(classes) - 1), 1e-12) ** 0.5
-    return bool(changes > expected - 6 * error)
+    return bool(changes > expected - SURE * error)

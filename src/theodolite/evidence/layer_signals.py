@@ -14,12 +14,13 @@ from theodolite.evidence.batches import batches, first_rows, joined, price
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import at_weights, origin_tensors
 from theodolite.evidence.task import is_finite
+from theodolite.evidence.thresholds import PARTS, SAMPLES
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns, vital_signs
 
-LOOKED_AT, A_LOOK = 256, 0.02
-"""Samples whose way through the layers is looked at, and the share of the budget that a pass of them may take."""
+A_LOOK = 0.02
+"""The share of the budget that a look through the layers may take."""
 
 LARGE = 1 << 20
 """Parameters from which on no more of them than a batch of training: its memory is what there is."""
@@ -60,11 +61,11 @@ def _signals(subject: Subject, weights: Mapping[str, Tensor] | None) -> VitalSig
 
 def _looked_at(subject: Subject) -> Batch:
     whole, cost = batches(subject), price(subject)
-    most = LOOKED_AT
+    most = SAMPLES
     if cost.sample > 0 and not math.isinf(work_of(subject).budget):
-        most = max(16, min(most, int(A_LOOK * work_of(subject).budget / cost.sample)))
+        most = max(PARTS, min(most, int(A_LOOK * work_of(subject).budget / cost.sample)))
     if subject.model is not None and sum(p.numel() for p in subject.model.parameters()) >= LARGE:
-        most = min(most, max(16, len(whole[0])))
+        most = min(most, max(PARTS, len(whole[0])))
     few, samples = [], 0
     for batch in whole:
         few.append(batch)
@@ -90,7 +91,7 @@ def gradient_ratio(signs: VitalSigns) -> float:
     """The relative gradient of the first third of the layers beside that of the last; not a number for fewer than three."""
     relative = [layer.relative_gradient for layer in signs.layers]
     known = [value for value in relative if value is not None]
-    if len(known) < 3 or len(known) < len(relative):
+    if len(known) <= 2 or len(known) < len(relative):
         return math.nan
     cut = max(1, len(known) // 3)
     first, last = (sorted(part)[len(part) // 2] for part in (known[:cut], known[-cut:]))

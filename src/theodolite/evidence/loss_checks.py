@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, batches, distinct_batches, first_rows, reads_targets, samples
-from theodolite.evidence.drawn_outputs import SAME, drawn_outputs, output_shapes, quiet, size_of
-from theodolite.evidence.output_tail import FEW, least_loss
+from theodolite.evidence.drawn_outputs import drawn_outputs, output_shapes, quiet, size_of
+from theodolite.evidence.output_tail import least_loss
+from theodolite.evidence.thresholds import A_FEW, NEARLY_ALL, PART, ROUNDING, ROWS, SAME, STILL
 from theodolite.io.batches import Batch
 
 MOST_CLASSES = 100
+"""Whole numbers of so many values are counts or years, not classes."""
 FAR = 12.0
 """An output whose logistic function is as good as 1."""
-OF_ONE = 4
-"""Samples of one class from which on they are compared by themselves."""
 
 
 def drawn_answers(subject: Subject) -> list[Tensor]:
@@ -30,7 +30,7 @@ def drawn_answers(subject: Subject) -> list[Tensor]:
         batch = asked_batch(subject)
         with untouched(subject.model), torch.no_grad(), quiet():
             own = subject.answer(batch)
-        if not isinstance(own, Tensor) or not own.is_floating_point() or own.ndim < 1 or len(own) < 4:
+        if not isinstance(own, Tensor) or not own.is_floating_point() or own.ndim < 1 or len(own) < A_FEW:
             return []
         return [drawn[0] for drawn in drawn_outputs(own, batch.target, 3)]
 
@@ -57,7 +57,7 @@ def is_blind(subject: Subject, answers: list[Tensor]) -> bool:
 def is_dealt_out(subject: Subject, answers: list[Tensor]) -> bool:
     """Whether the loss stays when targets are dealt out anew among samples, although it changes with them otherwise."""
     target = asked_batch(subject).target
-    if target.ndim == 0 or len(target) < 4 or bool((target == target[:1]).all()):
+    if target.ndim == 0 or len(target) < A_FEW or bool((target == target[:1]).all()):
         return False
     generator = torch.Generator().manual_seed(0)
     first = _values(subject, answers, target)
@@ -87,7 +87,7 @@ def is_linear(subject: Subject, answers: list[Tensor]) -> bool:
 
 
 def _is_logarithm(answers: Tensor) -> bool:
-    return answers.shape[-1] > 1 and bool((answers.float().exp().sum(-1) - 1).abs().max() < 1e-3)
+    return answers.shape[-1] > 1 and bool((answers.float().exp().sum(-1) - 1).abs().max() < ROUNDING)
 
 
 def class_numbers(subject: Subject) -> Tensor | None:
@@ -108,7 +108,7 @@ def class_numbers(subject: Subject) -> Tensor | None:
 def likes_the_number(subject: Subject, like: Tensor) -> bool:
     """Whether outputs that descend on the loss freely go to the number of the class, or as near as they can be let."""
     assert subject.loss is not None
-    loss, batch = subject.loss, first_rows(asked_batch(subject), FEW)
+    loss, batch = subject.loss, first_rows(asked_batch(subject), ROWS)
     start, target = like[: len(batch)].clone(), batch.target
     found: list[Tensor] = []
 
@@ -122,7 +122,7 @@ def likes_the_number(subject: Subject, like: Tensor) -> bool:
         return False
     numbers = target.reshape(len(batch), *[1] * (start.ndim - 1)).to(start)
     spread = float(numbers.float().std())
-    return spread > 0 and float((found[0] - numbers).float().square().mean()) ** 0.5 < 0.25 * spread
+    return spread > 0 and float((found[0] - numbers).float().square().mean()) ** 0.5 < PART * spread
 
 
 def is_past_its_range(subject: Subject) -> bool:
@@ -131,13 +131,13 @@ def is_past_its_range(subject: Subject) -> bool:
     Within its range, from 0 to 1, it does not: a loss that falls without end there too is meant to.
     """
     assert subject.loss is not None
-    batch = first_rows(asked_batch(subject), FEW)
+    batch = first_rows(asked_batch(subject), ROWS)
     target = batch.target
     answers = drawn_answers(subject)
     if not answers or not target.is_floating_point() or answers[0].numel() != asked_batch(subject).target.numel():
         return False
     low = len(torch.unique(target)) == 2  # labels: of numbers that may be negative the loss may be meant to be
-    beyond = (target > 1.0 + 1e-6).to(target) - ((target < -1e-6) & low).to(target)
+    beyond = (target > 1.0 + STILL).to(target) - ((target < -STILL) & low).to(target)
     if not bool(beyond.any()):
         return False
     shape, like = output_shapes(answers[0])[-1], answers[0][: len(batch)]
@@ -200,7 +200,7 @@ def cross_entropy_for(subject: Subject) -> Callable[[Tensor, Any], Tensor] | Non
     if top >= (2 if single else own.shape[1]) or int(labels.min()) < 0:
         return None
     chances = bool((own >= 0).all()) and bool((own <= 1).all())
-    mixed = not single and bool((own.float().sum(-1) - 1).abs().max() < 1e-3)
+    mixed = not single and bool((own.float().sum(-1) - 1).abs().max() < ROUNDING)
 
     def entropy(answer: Tensor, target: Any) -> Tensor:
         classes = class_labels_of(target)
@@ -233,13 +233,13 @@ def agrees_with_cross_entropy(subject: Subject, answers: list[Tensor]) -> bool:
     if entropy is None or labels is None:
         return True
     of_one = labels == labels.mode().values
-    if int(of_one.sum()) >= OF_ONE:
+    if int(of_one.sum()) >= A_FEW:
         answers, target = [answer[of_one] for answer in answers], target[of_one]
     generator, shape = torch.Generator().manual_seed(1), output_shapes(answers[0])[-1]
     many = [shape(torch.randn(answers[0].shape, generator=generator)).to(answers[0]) for _ in range(24)]
     own, like = _values(subject, many, target), [float(entropy(answer, target)) for answer in many]
     table = torch.tensor([own, like], dtype=torch.float64)
-    if not bool(torch.isfinite(table).all()) or float(torch.corrcoef(table)[0, 1]) > 0.97:
+    if not bool(torch.isfinite(table).all()) or float(torch.corrcoef(table)[0, 1]) > NEARLY_ALL:
         return True
     try:  # cross-entropy itself, given probabilities for logits: then the outputs are at fault, not the loss
         plain = [float(F.cross_entropy(answer, target)) for answer in many]

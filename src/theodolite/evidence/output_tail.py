@@ -13,10 +13,12 @@ from theodolite.evidence.batches import batches, first_rows, joined, price
 from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt, size_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.task import task
+from theodolite.evidence.thresholds import ROWS, WORTH
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
-FEW, STEPS = 128, 80
+STEPS = 80
+"""Steps of a descent in the outputs."""
 CHANCES = (1e-6, 1 - 1e-6)
 """What a loss of probabilities takes, less its ends, where it is infinite."""
 
@@ -100,7 +102,7 @@ def _tail(subject: Subject) -> OutputTail | None:
 def _few(subject: Subject) -> int:
     """Samples with which all descents on answers, each step a pass through the model, stay within a tenth of the budget."""
     passes = 2 * STEPS * max(price(subject).sample, 1e-12)
-    return max(2, int(min(FEW, 0.1 * work_of(subject).budget / passes)))
+    return max(2, int(min(ROWS, WORTH * work_of(subject).budget / passes)))
 
 
 def _has_weights(model: nn.Module, tail: OutputTail) -> bool:

@@ -7,11 +7,7 @@ import torch
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
 from theodolite.evidence.task import task
-
-SAME = 0.99
-"""The share of places at which input and target must be equal: data have a few repetitions of their own."""
-FEWEST, FURTHEST = 32, 4
-"""Places that must count, and how far ahead targets are looked for."""
+from theodolite.evidence.thresholds import A_FEW, FEWEST, NEARLY_ALL
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ def target_shift(subject: Subject, which: int = 0) -> TargetShift | None:
     if x.is_floating_point() or x.ndim != 2 or target.shape != x.shape:
         return None
     x, target = x[:, : x.shape[1] - meant.shift], target[:, meant.shift :]
-    for shift in range(min(FURTHEST, x.shape[1])):
+    for shift in range(min(A_FEW, x.shape[1])):
         ahead, wanted = x[:, shift:], target[:, : x.shape[1] - shift]
         counts = torch.ones_like(wanted, dtype=torch.bool)
         for value in meant.ignored:
@@ -43,4 +39,4 @@ def target_shift(subject: Subject, which: int = 0) -> TargetShift | None:
         if int(counts.sum()) >= FEWEST:
             found.append(TargetShift(shift, float((ahead == wanted)[counts].double().mean())))
     best = max(found, key=lambda one: one.share, default=None)
-    return best if best is not None and best.share >= SAME else None
+    return best if best is not None and best.share >= NEARLY_ALL else None

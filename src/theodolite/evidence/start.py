@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-
-UNKNOWN = 1000
-"""Steps that a run is taken to have where nobody said."""
+from theodolite.evidence.thresholds import LONG, NOTHING, ROUNDING
 
 
 def origin_tensors(subject: Subject) -> Mapping[str, Tensor] | None:
@@ -63,7 +61,7 @@ def steps_made(subject: Subject) -> int:
         return counted
     if not was_trained(subject):
         return 0
-    return (run.steps if run is not None and run.steps else 0) or UNKNOWN
+    return (run.steps if run is not None and run.steps else 0) or LONG
 
 
 def steps_are_known(subject: Subject) -> bool:
@@ -75,7 +73,7 @@ def steps_are_known(subject: Subject) -> bool:
 def planned_steps(subject: Subject) -> int:
     """Steps made or planned; a thousand where nobody said."""
     run = subject.run
-    return (run.steps if run is not None and run.steps else 0) or steps_made(subject) or UNKNOWN
+    return (run.steps if run is not None and run.steps else 0) or steps_made(subject) or LONG
 
 
 def after_steps(subject: Subject) -> str:
@@ -129,7 +127,7 @@ def lr_left(subject: Subject) -> float:
 def is_warming_up(subject: Subject) -> bool:
     """Whether the step still rises at the last look."""
     lrs = [] if subject.run is None else subject.run.lrs
-    return len(lrs) > 1 and lrs[-1] >= max(lrs) > 1.01 * lrs[0] and lrs[-1] > 1.001 * lrs[-2]
+    return len(lrs) > 1 and lrs[-1] >= max(lrs) > (1 + NOTHING) * lrs[0] and lrs[-1] > (1 + ROUNDING) * lrs[-2]
 
 
 def schedule(subject: Subject, steps: int) -> list[float] | None:
@@ -144,7 +142,7 @@ def schedule(subject: Subject, steps: int) -> list[float] | None:
     top = largest_lr(subject)
     if not any(lr > 0 for _, lr in seen):
         return None
-    if len(seen) < 2 or not top or max(lr for _, lr in seen) < 1.01 * min(lr for _, lr in seen):
+    if len(seen) < 2 or not top or max(lr for _, lr in seen) < (1 + NOTHING) * min(lr for _, lr in seen):
         return None
     places, values = zip(*seen, strict=True)
     faster = max(1.0, places[-1] / subject.seen.get("trial steps", math.inf))

@@ -27,7 +27,8 @@ from theodolite.evidence.batches import (
     samples_coupled,
     validation_parts,
 )
-from theodolite.evidence.drawn_outputs import ROWS, SAME, drawn_outputs, members_of, quiet, rebuilt
+from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
+from theodolite.evidence.thresholds import NEARLY_ALL, ROUNDING, ROWS, SAME
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
@@ -323,7 +324,7 @@ def _classes_on(axis: int, slope: Tensor, target: Tensor) -> dict[str, Any] | No
     for shift in (0, 1) if target.ndim > 1 and target.shape[1] > 1 else (0,):
         count = counts[:, : target.shape[1] - shift] if shift else counts
         told, wanted = (pulled[:, :-shift], target[:, shift:]) if shift else (pulled, target)
-        if not bool(count.any()) or not bool((told == wanted)[count].double().mean() > 0.99):
+        if not bool(count.any()) or not bool((told == wanted)[count].double().mean() > NEARLY_ALL):
             continue
         aside = torch.unique(wanted[~count]).tolist()
         ignored = tuple(int(v) for v in aside if not bool((wanted[count] == v).any()))
@@ -355,7 +356,7 @@ def _is_sum(loss: Any, answer: Any, drawn: list[Tensor], target: Tensor) -> bool
             twice = float(loss(rebuilt(answer, [torch.cat([z, z]) for z in drawn]), torch.cat([target, target])))
     except Exception:
         return False
-    return abs(twice - 2 * one) <= 1e-3 * abs(twice) and abs(twice) > 0
+    return abs(twice - 2 * one) <= ROUNDING * abs(twice) and abs(twice) > 0
 
 
 def _slopes(loss: Any, answer: Any, target: Tensor) -> tuple[list[Tensor], list[Tensor | None]]:

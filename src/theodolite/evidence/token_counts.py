@@ -8,9 +8,8 @@ from torch import Tensor
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, samples
 from theodolite.evidence.task import task
+from theodolite.evidence.thresholds import MANY
 
-FEWEST = 2048
-"""Places from which on counts tell something."""
 PRIOR = 8.0
 """Counts by which a pair leans on how often its second token occurs at all."""
 
@@ -58,7 +57,7 @@ def _measured(subject: Subject) -> TokenFloors | None:
     if found is None:
         return None
     x, y, counts = (t.cpu() for t in found)
-    if int(counts.sum()) < FEWEST or int(x.min()) < 0:
+    if int(counts.sum()) < MANY or int(x.min()) < 0:
         return None
     pairs = x[counts], y[counts]
     own = x[:, :-1].reshape(-1), x[:, 1:].reshape(-1)

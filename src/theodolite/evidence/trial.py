@@ -40,23 +40,10 @@ from theodolite.evidence.start import (
     steps_made,
 )
 from theodolite.evidence.task import Score, is_language, majority, score_of, scores, skill
+from theodolite.evidence.thresholds import LATE, NOTHING, PART, SURE, WORST, WORTH
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics.training_copies import copied_training
-
-SURE = 3.0
-"""Standard errors by which two trials must differ: chance does so once in 200 with 16 parts (Student's t)."""
-
-NOTHING = 0.02
-"""A skill of which nobody would say that something was learned; a change of the loss, beside that when ignoring the input, that
-is no change."""
-
-LATE, BEHIND = 100, 0.1
-"""Steps after which a run should know at least how often each answer occurs, and the share by which its loss must lie above that
-of ignoring the input for it to know less: then the way to that loss is what it has lost."""
-
-WORST = 3.0
-"""Losses beyond so many times that of ignoring the input are as bad as those: how far a lost run is lost says nothing."""
 
 Loss = Callable[[nn.Module, Batch], Tensor]
 
@@ -257,7 +244,7 @@ class Trial:
     @property
     def score_at_half(self) -> Score | None:
         """The score at about half of the steps made, where it was read there; else the present one."""
-        early = [self._scores[steps] for steps in self._scores if 0.4 * self.steps <= steps <= 0.6 * self.steps]
+        early = [self._scores[steps] for steps in self._scores if abs(2 * steps - self.steps) <= PART * self.steps]
         return early[0] if early else self.score()
 
     def score_on(self, parts: Sequence[Batch]) -> Score | None:
@@ -366,7 +353,7 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
         learned = loss_share if losses_alike else math.nan
         if better.accuracy == better.accuracy and common < 1 and not losses_alike:
             learned = (better.accuracy - common) / (1 - common)
-        return Gain(1.0 if learned > 0.02 else 0.0, math.nan, math.inf if learned > 0.02 else 0.0)
+        return Gain(1.0 if learned > NOTHING else 0.0, math.nan, math.inf if learned > NOTHING else 0.0)
     by_loss = math.nan
     if losses_alike and math.isfinite(constant):
         room = constant - better.loss
@@ -386,7 +373,7 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     ):  # where many answers are likely the loss is what counts
         by_accuracy, uncertain = math.nan, 0.0
     late = losses_alike and steps_made(subject) >= LATE
-    if late and worse.loss > (1 + BEHIND) * constant > 0 and not _fits_its_data(subject):
+    if late and worse.loss > (1 + WORTH) * constant > 0 and not _fits_its_data(subject):
         by_loss, by_accuracy, uncertain = min(1.0, (worse.loss - better.loss) / (worse.loss - constant)), math.nan, 0.0
     sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
     sure += [_ratio(apart, error)] if points == points else []
@@ -401,7 +388,7 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
 def _fits_its_data(subject: Subject) -> bool:
     """Whether the run has learned its training data: then what it lacks elsewhere is not how often each answer occurs."""
     own, constant = scores(subject)[0], constant_loss(subject)
-    return own is not None and own.loss < (1 - BEHIND) * constant
+    return own is not None and own.loss < (1 - WORTH) * constant
 
 
 def _is_below_constant(subject: Subject, score: Score) -> bool:

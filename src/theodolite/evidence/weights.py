@@ -14,6 +14,7 @@ import numpy as np
 from theodolite.core.lazy_torch import array_of, is_elsewhere, is_tensor, kind_of, spacing, torch
 from theodolite.core.reading_table import known_number
 from theodolite.core.subject import Subject
+from theodolite.evidence.thresholds import A_FEW, FEWEST, PART, RARELY, SAME, SURE, WELL
 from theodolite.io.overlapped_work import overlapped
 from theodolite.io.weight_parts import InHand, WeightPart
 from theodolite.measure.spectra.entry_tails import EntryTail, entry_tail, top_singular_value
@@ -201,7 +202,7 @@ def _start(shape: tuple[int, ...], plain: Any, rounding: float) -> str:
 def _has_learned(plain: Any, largest: float | None) -> bool:
     """Whether a singular value stands above all that noise with these entries would have."""
     rows = plain.reshape(len(plain), -1)
-    if min(rows.shape) < 4:
+    if min(rows.shape) < A_FEW:
         return False
     edge, scale = noise_edge(*rows.shape, variance=_mean_square(rows))
     root = top_singular_value(rows) if largest is None else 0.0
@@ -213,26 +214,18 @@ def _mean_square(rows: Any) -> float:
     if is_tensor(rows):
         return float(rows.float().square().mean())
     flat = rows.reshape(-1)
-    if flat.dtype.itemsize < 4:
+    if flat.dtype.itemsize < A_FEW:
         flat = flat.astype(np.float32)
     return float(flat @ flat) / int(flat.size)
 
 
 def _is_normal(plain: Any) -> bool:
-    """Whether the fourth moment is that of a Gaussian, within four of its errors."""
+    """Whether the fourth moment is that of a Gaussian, within three of its errors."""
     few = _few(plain, 50_000).astype(np.float64)
     squares = np.square(few - few.mean())
     spread = float(squares.mean())
     kurtosis = float(np.square(squares).mean()) / spread**2 if spread else math.nan
-    return abs(kurtosis - 3.0) <= 4 * math.sqrt(24 / len(few))
-
-
-DRAWN = 0.2
-"""How far the spread of entries may be from that of PyTorch's draw, as a share, for that draw to have been their start."""
-OUTSIDE = 0.05
-"""The share of entries outside the range of the draw beyond which they were drawn from something else; of a Gaussian 0.08 are."""
-FEWEST_DRAWN = 24
-"""Entries of a layer from which on they are judged."""
+    return abs(kurtosis - 3.0) <= SURE * math.sqrt(24 / len(few))
 
 
 def has_left(weight: Tensor) -> bool:
@@ -242,7 +235,7 @@ def has_left(weight: Tensor) -> bool:
 
 def entries_over(weight: Tensor) -> int:
     """How many entries of a matrix are over the bound of PyTorch's draw."""
-    return int((weight.detach().abs() > _bound(weight) * (1 + 1e-5)).sum())
+    return int((weight.detach().abs() > _bound(weight) * (1 + SAME)).sum())
 
 
 def _bound(weight: Tensor) -> float:
@@ -251,12 +244,12 @@ def _bound(weight: Tensor) -> float:
 
 def _left(entries: Tensor, bound: float) -> bool:
     """Whether entries that were drawn uniformly within a bound have since been moved."""
-    if len(entries) < FEWEST_DRAWN or entries.device.type != "cpu" or not bool(torch.isfinite(entries).all()):
+    if len(entries) < FEWEST or entries.device.type != "cpu" or not bool(torch.isfinite(entries).all()):
         return False
-    outside = float((entries.abs() > bound * (1 + 1e-5)).float().mean())
-    if outside > OUTSIDE or abs(float(entries.std()) * math.sqrt(3.0) / bound - 1.0) > DRAWN:
+    outside = float((entries.abs() > bound * (1 + SAME)).float().mean())
+    if outside > RARELY or abs(float(entries.std()) * math.sqrt(3.0) / bound - 1.0) > PART:
         return False
-    return bool(_as_drawn(entries, bound).float().mean() < 0.9)
+    return bool(_as_drawn(entries, bound).float().mean() < WELL)
 
 
 def _as_drawn(entries: Tensor, bound: float) -> Tensor:

@@ -20,7 +20,8 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import distinct_batches
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.task import task
-from theodolite.evidence.token_counts import FEWEST, counted_losses, sequence_of
+from theodolite.evidence.thresholds import MANY
+from theodolite.evidence.token_counts import counted_losses, sequence_of
 from theodolite.instruments._common.visit import afforded
 
 MOST = 256
@@ -32,7 +33,7 @@ SHARES = (0.0, 0.5, 0.75, 0.9, 1.0)
 def read(subject: Subject) -> Iterator[Reading]:
     """The loss by position, then by frequency."""
     found = sequence_of(subject)
-    if found is None or int(found[2].sum()) < FEWEST or int(found[0].min()) < 0:
+    if found is None or int(found[2].sum()) < MANY or int(found[0].min()) < 0:
         return
     x, y, counts = (t.cpu() for t in found)
     rows = min(len(x) // 2, MOST, afforded(subject, "forward", passes=1.5, fewest=8))

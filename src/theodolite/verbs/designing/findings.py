@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from theodolite.ailments import inputs_merge, signal_explodes, signal_vanishes
+from theodolite.ailments import signal_explodes, signal_vanishes
 from theodolite.core.ailment import SEVERITIES, Finding, Severity
+from theodolite.evidence.thresholds import STILL
 
 if TYPE_CHECKING:
     from theodolite.core.reading import Reading
@@ -48,7 +49,7 @@ def _wrong(reading: Reading) -> Iterator[tuple[str, str]]:
     elif reading.series is not None:
         before = 1 - reading.series.measured[0]
         left = (1 - reading.measured) / before if before > 0 else 1.0
-        if left < inputs_merge.MERGED:
+        if left < STILL:
             yield "inputs-merge", f"{f'{left:.2g}' if left > 0 else 'nothing'} of their difference is left"
 
 
