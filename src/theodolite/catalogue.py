@@ -130,7 +130,8 @@ def ailment_facts(name: str) -> Mapping[str, Any]:
     text = entry(name).path.read_text(encoding="utf-8")
     if "\nailment = silent_error(" in text:  # it needs a run and is seen live unless it says otherwise
         return {"needs": frozenset({"run"}), "live": True, **facts}
-    return {**facts, "live": "while_training=" in text}
+    of_depth = {"needs": frozenset({"model", "data", "loss"})} if "\nailment = depth_ailment(" in text else {}
+    return {**of_depth, **facts, "live": "while_training=" in text}
 
 
 def stated(name: str) -> Law | Instrument:

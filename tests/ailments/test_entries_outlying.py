@@ -41,6 +41,17 @@ def one_bit_turned_no_data(seed: int) -> dict[str, object]:
     return {"model": model}
 
 
+def three_in_a_small_layer(seed: int) -> dict[str, object]:
+    """With themselves in the standard deviation none of three among 288 lies more than ten of those above."""
+    model = nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 32, 3))
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0.0, 0.1)
+        model.get_parameter("0.weight").view(-1)[[7, 90, 201]] = torch.tensor([900.0, -800.0, 1000.0])
+    return {"model": model}
+
+
 def as_trained(seed: int) -> dict[str, object]:
     return {"model": _trained(seed), "data": _data(), "loss": torch.nn.functional.mse_loss}
 
@@ -56,7 +67,7 @@ def heavy_tailed(seed: int) -> dict[str, object]:
     return {"model": model}
 
 
-SICK = (one_bit_turned, one_bit_turned_no_data)
+SICK = (one_bit_turned, one_bit_turned_no_data, three_in_a_small_layer)
 HEALTHY = (as_trained, heavy_tailed)
 
 

@@ -6,20 +6,17 @@ one factor at zero, and that factor does get a gradient. One backward pass there
 and why.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
-from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows
-from theodolite.evidence.drawn_outputs import quiet
+from theodolite.evidence.batches import slopes_of
 from theodolite.evidence.task import is_finite
-from theodolite.evidence.thresholds import ROWS, STILL
+from theodolite.evidence.thresholds import STILL
 from theodolite.io.adapters import DOWN, UP
 
 
@@ -66,17 +63,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _with_gradient(subject: Subject, own: list[_Adapter]) -> set[int]:
     """The factors whose gradient is not zero on the first batch, by identity."""
-    model = subject.model
-    assert model is not None
-    batch = first_rows(batches(subject)[0], ROWS)
     factors = [t for one in own for t in (one.down, one.up) if t.requires_grad]
-    if not factors:
-        return set()
-    with untouched(model), torch.enable_grad(), quiet():
-        value = subject.loss_on(batch)
-        if not value.requires_grad:
-            return set()
-        slopes: Sequence[Tensor | None] = torch.autograd.grad(value, factors, allow_unused=True)
+    slopes = slopes_of(subject, factors)
     return {id(t) for t, slope in zip(factors, slopes, strict=True) if slope is not None and bool(slope.any())}
 
 

@@ -9,7 +9,7 @@ deviations of chi squared about once in 200 runs, and are then only tried.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -25,12 +25,11 @@ from theodolite.evidence.batches import (
     shuffled,
     training_and_held_out,
 )
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, found_by
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import A_FEW, SURE
 from theodolite.evidence.trial import Change
-from theodolite.io.batches import Batch
 
 FOLD, LARGEST = 8, 32
 """How many batches are joined; those of more samples than this are not called small (of sequences with a target at each place,
@@ -44,35 +43,22 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     training, _ = training_and_held_out(subject)
     if _batches_unlike(subject) and len(shuffled(training, len(training))) >= max(2, len(training) // 2):
         change = Change("shuffled", order=lambda whole: shuffled(whole, len(whole)))
-        yield Intervention(change, _in_order, rank=8, sign=True)
+        yield Intervention(change, _in_order(), rank=8, sign=True)
     size = batch_size(subject)
     largest = LARGEST / FEWER if training and has_places(training[0]) else LARGEST
     if size is not None and size <= largest and not is_thinned(subject) and len(joined(training, FOLD)) >= 2:
-        change = Change(f"batches x {FOLD}", order=_joined, stretch=0.25)
-        yield Intervention(change, lambda outcome: _too_small(outcome, size), rank=30, sign=True)
+        change = Change(f"batches x {FOLD}", order=lambda whole: joined(whole, FOLD), stretch=0.25)
+        yield Intervention(change, _too_small(size), rank=30, sign=True)
 
 
-def _joined(whole: Sequence[Batch]) -> Sequence[Batch]:
-    return joined(whole, FOLD)
+def _in_order() -> Callable[[Outcome], Finding]:
+    says = "The batches are not shuffled: classes come in order, and each batch undoes what the last one taught."
+    return found_by(says, "DataLoader(..., shuffle=True)", {"shuffle": True})
 
 
-def _in_order(outcome: Outcome) -> Finding:
-    return finding_of(
-        outcome,
-        "The batches are not shuffled: classes come in order, and each batch undoes what the last one taught.",
-        "DataLoader(..., shuffle=True)",
-        {"shuffle": True},
-    )
-
-
-def _too_small(outcome: Outcome, size: int) -> Finding:
-    larger = size * FOLD
-    return finding_of(
-        outcome,
-        f"Batches of {size} are too noisy for this learning rate.",
-        f"batch_size={larger} (or a learning rate {FOLD} times smaller, for {FOLD} times as many steps)",
-        {"batch_size": larger},
-    )
+def _too_small(size: int) -> Callable[[Outcome], Finding]:
+    remedy = f"batch_size={size * FOLD} (or a learning rate {FOLD} times smaller, for {FOLD} times as many steps)"
+    return found_by(f"Batches of {size} are too noisy for this learning rate.", remedy, {"batch_size": size * FOLD})
 
 
 def _batches_unlike(subject: Subject) -> bool:

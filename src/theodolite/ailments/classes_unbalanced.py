@@ -21,7 +21,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import all_targets, batches, joined, rows_of, sample_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.drawn_outputs import members_of
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.kernel_machine import answered_classes, classes_in, is_random_order
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import scores, skill, task
@@ -47,11 +47,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if classes is None:
         yield from _of_places(subject)
         return
-    if len(classes) < FEWEST:
-        return
-    counts = torch.bincount(classes.cpu())
-    present = counts[counts > 0]
-    if len(present) < 2 or not float(present.min()) <= PART * float(present.max()):
+    counts = _unbalanced(classes)
+    if counts is None:
         return
     read = samples(subject)
     whole = read is None or read.target is None or len(classes) > len(read)
@@ -95,22 +92,17 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with all classes equally often, where the data that it is judged by have other shares."""
     read = samples(subject)
     classes = None if read is None or task(subject).kind == "numbers" else classes_in(read.target)
-    if classes is None or len(classes) < FEWEST:
-        return
-    counts = torch.bincount(classes.cpu())
-    present = counts[counts > 0]
-    if len(present) < 2 or not float(present.min()) <= PART * float(present.max()):
+    counts = None if classes is None else _unbalanced(classes)
+    if classes is None or counts is None:
         return
     common, rarest = int(counts.argmax()), int(torch.where(counts > 0, counts, counts.max() + 1).argmin())
 
-    def found(outcome: Outcome) -> Finding:
-        says = (
-            f"The network gives up rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class "
-            f"{rarest} has {int(counts[rarest])}, and on validation data rare classes are more frequent."
-        )
-        return finding_of(outcome, says, REMEDY, {}, where=f"class {rarest}")
-
-    yield Intervention(Change("classes equally often", order=_evened), found, rank=18, sign=True)
+    says = (
+        f"The network gives up rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class "
+        f"{rarest} has {int(counts[rarest])}, and on validation data rare classes are more frequent."
+    )
+    change = Change("classes equally often", order=_evened)
+    yield Intervention(change, found_by(says, REMEDY, {}, where=f"class {rarest}"), rank=18, sign=True)
 
 
 def _evened(whole: Sequence[Batch]) -> Sequence[Batch]:
@@ -122,6 +114,14 @@ def _evened(whole: Sequence[Batch]) -> Sequence[Batch]:
     weights = 1.0 / torch.bincount(classes)[classes].double().cpu()
     g = torch.Generator().manual_seed(0)
     return [rows_of(one, torch.multinomial(weights, len(b), replacement=True, generator=g)) for b in whole]
+
+
+def _unbalanced(classes: Tensor) -> Tensor | None:
+    """The samples of each class, where the rarest has far fewer than the commonest."""
+    counts = torch.bincount(classes.cpu())
+    present = counts[counts > 0]
+    far = len(present) > 1 and float(present.min()) <= PART * float(present.max())
+    return counts if far and len(classes) >= FEWEST else None
 
 
 def _one_target(targets: Tensor | None) -> Finding | None:

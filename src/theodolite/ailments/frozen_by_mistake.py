@@ -6,21 +6,16 @@ layers unfrozen and in the optimizer, tried on a copy, shows what freezing costs
 trained network is like this, the loss has a gradient there, and it is more than a first layer of random features.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-
-import torch
-from torch import Tensor, nn
+from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
-from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows
-from theodolite.evidence.drawn_outputs import quiet
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.batches import slopes_of
+from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite
-from theodolite.evidence.thresholds import ROWS, WORTH
-from theodolite.evidence.trial import Change
+from theodolite.evidence.thresholds import WORTH
+from theodolite.evidence.trial import Change, held_too
 from theodolite.evidence.weights import LEAST_ENTRIES, weight_facts
 
 
@@ -89,9 +84,7 @@ def _matters(subject: Subject, names: list[str]) -> bool:
     try:
         for p in frozen:
             p.requires_grad_(True)
-        with untouched(subject.model), torch.enable_grad(), quiet():
-            value = subject.loss_on(first_rows(batches(subject)[0], ROWS))
-            slopes: Sequence[Tensor | None] = torch.autograd.grad(value, frozen, allow_unused=True)
+        slopes = slopes_of(subject, frozen)
     finally:
         for p in frozen:
             p.requires_grad_(False)
@@ -102,26 +95,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with these layers free; a few early ones may be pretrained too little to show it."""
     names = _untrained(subject)
     if names and (_share(subject, names) >= WORTH or _matrices(subject)[-1] in names):
-
-        def found(outcome: Outcome) -> Finding:
-            return finding_of(outcome, _says(outcome.subject, names), REMEDY, {"unfreeze": names}, where=names[0])
-
-        yield Intervention(Change("unfrozen", prepare=_free(names)), found, rank=3, sign=True)
-
-
-def _free(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        own = dict(model.named_parameters())
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        for name in names:
-            own[name].requires_grad_(True)
-        first = optimizer.param_groups[0]
-        rest = {key: value for key, value in first.items() if key not in ("params", "param_names")}
-        new = [own[name] for name in names if id(own[name]) not in held]
-        if new:
-            optimizer.add_param_group({"params": new, **rest})
-
-    return change
+        found = found_by(_says(subject, names), REMEDY, {"unfreeze": names}, where=names[0])
+        yield Intervention(Change("unfrozen", prepare=held_too(names)), found, rank=3, sign=True)
 
 
 ailment = Ailment(

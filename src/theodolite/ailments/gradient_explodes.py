@@ -6,13 +6,11 @@ more, and beyond what finite width explains. A trial on a copy with critical ini
 """
 
 import math
-from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment, times
+from theodolite.core.ailment import times
 from theodolite.core.subject import Subject
-from theodolite.evidence.depth_remedies import depth_interventions
-from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.layer_signals import gradient_ratio, signals, signals_at_start, width_spread
+from theodolite.evidence.depth_remedies import depth_ailment
+from theodolite.evidence.layer_signals import gradient_ratio, width_spread
 from theodolite.evidence.thresholds import DEPTH
 from theodolite.measure.propagation.one_pass import VitalSigns
 
@@ -20,35 +18,21 @@ GROWN = 5.0
 """So many times more gradient beside their weights than the last is out of proportion: healthy first layers have up to three."""
 
 
-def _explodes(signs: VitalSigns | None) -> bool:
-    if signs is None or len(signs.layers) < DEPTH:
-        return False
+def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
     ratio = gradient_ratio(signs)
-    return ratio > GROWN and math.log(ratio) > width_spread(signs)
-
-
-def sign(subject: Subject) -> bool:
-    """Whether the first layers get far more gradient than the last."""
-    return _explodes(signals(subject))
-
-
-def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The critical initialization, or paths around layers."""
-    signs = signals_at_start(subject)
-    if signs is None or not _explodes(signs):
-        return
-    ratio = gradient_ratio(signs)
+    if len(signs.layers) < DEPTH or not (ratio > GROWN and math.log(ratio) > width_spread(signs)):
+        return "", ""
     says = (
         f"The gradient explodes: relative to the weights the first layers get {times(ratio)} times more than the last."
     )
-    also = "; until then torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
-    yield from depth_interventions(subject, says, rank=20, where=signs.layers[0].name, also=also, paths=True)
+    return says, signs.layers[0].name
 
 
-ailment = Ailment(
+ailment = depth_ailment(
+    _told,
     question="Does the gradient explode?",
-    needs={"model", "data", "loss"},
-    interventions=interventions,
-    sign=sign,
+    rank=20,
+    also="; until then torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+    paths=True,
     laws=("relu-critical",),
 )

@@ -8,54 +8,32 @@ initialization then decides.
 """
 
 import math
-from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment, times
+from theodolite.core.ailment import times
 from theodolite.core.subject import Subject
-from theodolite.evidence.depth_remedies import depth_interventions
-from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.layer_signals import gradient_ratio, signals, signals_at_start, width_spread
+from theodolite.evidence.depth_remedies import depth_ailment
+from theodolite.evidence.layer_signals import gradient_ratio, width_spread
 from theodolite.evidence.thresholds import SURE
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 LEAST = 3e-3
+"""A step of the last layers moves the first by so little of themselves that they stay as they were drawn."""
 
 
-def _vanishes(signs: VitalSigns | None) -> bool:
-    if signs is None:
-        return False
+def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
     ratio = gradient_ratio(signs)
-    return ratio < LEAST and math.log(max(ratio, 1e-300)) < -SURE * width_spread(signs)
+    if not (ratio < LEAST and math.log(max(ratio, 1e-300)) < -SURE * width_spread(signs)):
+        return "", ""
+    less = times(1 / ratio) if ratio else "infinitely many"
+    says = f"The gradient vanishes: relative to the weights the first layers get {less} times less than the last."
+    return says, signs.layers[0].name
 
 
-def sign(subject: Subject) -> bool:
-    """Whether the first layers get next to no gradient."""
-    return _vanishes(signals(subject))
-
-
-def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The critical initialization, or paths around layers."""
-    signs = signals_at_start(subject)
-    if signs is None or not _vanishes(signs):
-        return
-    says = (
-        f"The gradient vanishes: relative to the weights the first layers get {times(1 / gradient_ratio(signs))} times less "
-        "than the last."
-    )
-    yield from depth_interventions(
-        subject,
-        says,
-        rank=20,
-        where=signs.layers[0].name,
-        also=", or a skip connection around every few layers",
-        paths=True,
-    )
-
-
-ailment = Ailment(
+ailment = depth_ailment(
+    _told,
     question="Does the gradient vanish?",
-    needs={"model", "data", "loss"},
-    interventions=interventions,
-    sign=sign,
+    rank=20,
+    also=", or a skip connection around every few layers",
+    paths=True,
     laws=("relu-critical",),
 )

@@ -10,50 +10,42 @@ reported without a trial. Batch normalization and skip connections are part of w
 
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
-from theodolite.evidence.experiment import Intervention
+from theodolite.evidence.depth_remedies import depth_ailment, remedy_for
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start, unlike_ratio
-from theodolite.evidence.thresholds import CRITICAL, DEPTH, PART, STILL, WORTH
+from theodolite.evidence.thresholds import DEPTH, PART, STILL, WORTH
 from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 
-def _merges(signs: VitalSigns | None) -> bool:
-    if signs is None or len(signs.layers) < DEPTH:
-        return False
-    return unlike_ratio(signs) < PART
-
-
-def _slope_is_small(signs: VitalSigns) -> bool:
-    """Whether the activation's own slope is so small that gradients vanish first: then that is the name for it."""
-    slopes = [layer.steepest for layer in signs.layers[:-1] if layer.activation]
-    return bool(slopes) and max(slopes) < CRITICAL
-
-
-def sign(subject: Subject) -> bool:
-    """Whether samples have become the same at the last layer."""
-    return _merges(signals(subject))
+def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
+    if len(signs.layers) < DEPTH or not unlike_ratio(signs) < PART:
+        return "", ""
+    first, last = signs.layers[0], signs.layers[-1]
+    cosines = f"the cosine of two inputs goes from {1 - first.input_unlike:.2g} to {1 - last.input_unlike:.7f}"
+    return f"After {len(signs.layers) - 1} layers all inputs look the same: {cosines}.", last.name
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
-    if signs is None or not _merges(signs) or unlike_ratio(signs) > STILL or present_skill(subject) > WORTH:
+    says, where = ("", "") if signs is None else _told(subject, signs)
+    if signs is None or not says or unlike_ratio(signs) > STILL or present_skill(subject) > WORTH:
         return
+    before = signals_at_start(subject)
     text, suggested = remedy_for(activation_in(signs))
-    if not _merges(signals_at_start(subject)):  # training made it so: another beginning would not help
+    if before is not None and not _told(subject, before)[0]:  # training made it so: another beginning would not help
         yield Finding(
             severity="note",
-            where=signs.layers[-1].name,
-            says=f"{_says(signs)} They did not before training.",
+            where=where,
+            says=f"{says} They did not before training.",
             remedy="look at what stopped the training first: most often a learning rate that is too large",
         )
         return
     yield Finding(
         severity="critical",
-        where=signs.layers[-1].name,
-        says=_says(signs),
+        where=where,
+        says=says,
         remedy=f"{text}; or a skip connection around every few layers: x + layer(x)",
         suggested=suggested,
         evidence=(
@@ -62,28 +54,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _says(signs: VitalSigns) -> str:
-    first, last = signs.layers[0].input_unlike, signs.layers[-1].input_unlike
-    return (
-        f"After {len(signs.layers) - 1} layers all inputs look the same: the cosine of two inputs goes from {1 - first:.2g} to "
-        f"{1 - last:.7f}."
-    )
-
-
-def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The critical initialization, or paths around layers."""
-    signs = signals_at_start(subject)
-    if signs is None or not _merges(signs):
-        return
-    rank = 23 if _slope_is_small(signs) else 18
-    yield from depth_interventions(subject, _says(signs), rank=rank, where=signs.layers[-1].name, paths=True)
-
-
-ailment = Ailment(
+ailment = depth_ailment(
+    _told,
     question="Do different inputs become the same inside the network?",
-    needs={"model", "data", "loss"},
+    rank=18,
+    paths=True,
     judge=judge,
-    interventions=interventions,
-    sign=sign,
     laws=("relu-critical",),
 )

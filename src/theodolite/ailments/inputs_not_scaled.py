@@ -20,7 +20,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of, quiet
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.thresholds import NOTHING, ROWS, THOUSANDFOLD
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
@@ -130,14 +130,12 @@ def _on_a_log_scale(subject: Subject) -> Any:
     return rows
 
 
-def _found_logs(outcome: Outcome) -> Finding:
-    return finding_of(
-        outcome,
-        "Inputs are not scaled: they span many orders of magnitude, so a few large ones hide all others.",
-        "x = torch.log1p(x), then (x - x_train.mean(0)) / x_train.std(0)",
-        {"standardize": "logarithms of inputs"},
-        where="inputs",
-    )
+_found_logs = found_by(
+    "Inputs are not scaled: they span many orders of magnitude, so a few large ones hide all others.",
+    "x = torch.log1p(x), then (x - x_train.mean(0)) / x_train.std(0)",
+    {"standardize": "logarithms of inputs"},
+    where="inputs",
+)
 
 
 def _found(outcome: Outcome, scales: InputScales) -> Finding:

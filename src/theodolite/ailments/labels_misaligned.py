@@ -9,23 +9,23 @@ from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.sequences import target_shift
 from theodolite.evidence.task import task
+from theodolite.evidence.token_counts import target_shift
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    found = target_shift(subject)
-    if found is None or found.shift < 2:
+    shift, _ = target_shift(subject) or (0, 0.0)
+    if shift < 2:
         return
     twice = " The loss shifts the labels itself, and they were shifted before." if task(subject).shift else ""
     yield Finding(
         severity="warning",
         where="targets",
-        says=f"Labels are shifted too far: each target is the input {found.shift} positions ahead, so the model "
-        f"learns to skip {found.shift - 1} token{'s' if found.shift > 2 else ''}.{twice}",
+        says=f"Labels are shifted too far: each target is the input {shift} positions ahead, so the model "
+        f"learns to skip {shift - 1} token{'s' if shift > 2 else ''}.{twice}",
         remedy="shift once: labels = tokens where the loss or the model shifts them, else targets = tokens[:, 1:]",
         suggested={"shift_labels": 1},
-        evidence=(evidence("positions between input and target", found.shift),),
+        evidence=(evidence("positions between input and target", shift),),
     )
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, batches
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.loss_checks import (
     agrees_with_cross_entropy,
@@ -122,13 +122,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     yield Intervention(change.at_lr(10.0), _found, rank=45, sign=True, alike=False)
 
 
-def _found(outcome: Outcome) -> Finding:
-    return finding_of(
-        outcome,
-        "The loss does not suit mutually exclusive classes.",
-        "F.cross_entropy(output, target)",
-        {"loss": "cross_entropy"},
-    )
+_found = found_by(
+    "The loss does not suit mutually exclusive classes.", "F.cross_entropy(output, target)", {"loss": "cross_entropy"}
+)
 
 
 ailment = Ailment(

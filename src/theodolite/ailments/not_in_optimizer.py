@@ -5,7 +5,7 @@ on purpose and is not named. A trial with those parameters in the optimizer show
 their initialization it is always a warning, because nothing was ever learned in them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
@@ -13,11 +13,11 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.layer_signals import parameters_held, signals
 from theodolite.evidence.start import origin_tensors
 from theodolite.evidence.thresholds import CRITICAL
-from theodolite.evidence.trial import Change, present_skill
+from theodolite.evidence.trial import Change, held_too, present_skill
 from theodolite.evidence.weights import weight_facts
 
 MISSING, IDLE = "in no group", "without a gradient"
@@ -114,23 +114,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with all parameters in the optimizer."""
     names = _missing(subject)
     if names:
-        yield Intervention(Change("all in optimizer", prepare=_with_all(names)), _found(names), rank=4, sign=True)
-
-
-def _found(names: list[str]) -> Callable[[Outcome], Finding]:
-    return lambda outcome: finding_of(
-        outcome, _says(outcome.subject, names), _remedy(outcome.subject), {"add_to_optimizer": names}, where=names[0]
-    )
-
-
-def _with_all(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        own = dict(model.named_parameters())
-        first = optimizer.param_groups[0]
-        rest = {name: value for name, value in first.items() if name not in ("params", "param_names")}
-        optimizer.add_param_group({"params": [own[name] for name in names], **rest})
-
-    return change
+        found = found_by(_says(subject, names), _remedy(subject), {"add_to_optimizer": names}, where=names[0])
+        yield Intervention(Change("all in optimizer", prepare=held_too(names)), found, rank=4, sign=True)
 
 
 def while_training(run: Run) -> Iterator[Finding]:

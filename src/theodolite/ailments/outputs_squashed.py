@@ -17,13 +17,15 @@ from torch import Tensor, nn
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.constant_answers import constant_loss
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.loss_checks import cross_entropy_for, entropy_loss
 from theodolite.evidence.output_tail import OutputTail, floors, output_tail, reach
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import CRITICAL, NOTHING, THOUSANDFOLD, WORTH
 from theodolite.evidence.trial import Change, present_skill
 from theodolite.io.batches import Batch
+
+PLAIN = "remove the last activation: this loss expects the plain outputs of the last layer"
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -82,9 +84,7 @@ def _remedy(tail: OutputTail) -> tuple[str, dict[str, str]]:
             "nn.Sigmoid() in place of the last activation; or none, with F.binary_cross_entropy_with_logits as the loss"
         )
         return text, {"last activation": "sigmoid"}
-    return "remove the last activation: this loss expects the plain outputs of the last layer", {
-        "remove": "last activation"
-    }
+    return PLAIN, {"remove": "last activation"}
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -98,8 +98,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     bare = Change("without the last activation", prepare=_bypass(tail.layer))
     classes = "" if task(subject).kind == "numbers" else ", but class scores must be unbounded"
     says = f"The activation after layer {tail.layer} keeps outputs from going below {low:.3g}{classes}."
-    plain = "remove the last activation: this loss expects the plain outputs of the last layer"
-    yield Intervention(bare, _found(says, plain, tail.layer), rank=9, sign=True)
+    gone = {"remove": "last activation"}
+    yield Intervention(bare, found_by(says, PLAIN, gone, where=tail.layer), rank=9, sign=True)
     entropy = cross_entropy_for(subject)
     if entropy is not None:
         loss: Callable[[nn.Module, Batch], Tensor] = entropy_loss(subject, entropy)
@@ -107,11 +107,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
             "without the last activation, cross-entropy", prepare=_bypass(tail.layer), loss=loss, scored_by=loss
         )
         text = "remove the last activation, with F.cross_entropy(output, target) as the loss"
-        yield Intervention(change, _found(says, text, tail.layer), rank=9, sign=True, alike=False)
-
-
-def _found(says: str, remedy: str, where: str) -> Callable[[Outcome], Finding]:
-    return lambda outcome: finding_of(outcome, says, remedy, {"remove": "last activation"}, where=where)
+        yield Intervention(change, found_by(says, text, gone, where=tail.layer), rank=9, sign=True, alike=False)
 
 
 def _bypass(layer: str) -> Callable[[nn.Module, torch.optim.Optimizer], None]:

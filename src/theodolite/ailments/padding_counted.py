@@ -24,9 +24,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     x, y = sample.inputs[0], sample.target
     if x.is_floating_point() or y.ndim != 2 or y.shape != x.shape:
         return
-    counts = torch.ones_like(y, dtype=torch.bool)
-    for value in meant.ignored:
-        counts &= y != value
+    counts = meant.counts(y)
     if int(counts.sum()) < FEWEST:
         return
     padded = counts & _padding(x)

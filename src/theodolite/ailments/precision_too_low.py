@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_won
+from theodolite.evidence.experiment import Intervention, found_by, has_won
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite
 from theodolite.evidence.thresholds import CRITICAL
@@ -111,10 +111,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training in float32."""
     names = _low(subject)
     if names and (not is_finite(subject) or _share_lost(subject) >= CRITICAL):
-
-        def found(outcome: Outcome) -> Finding:
-            return finding_of(outcome, _says(subject), REMEDY, {"dtype": "float32"}, where=names[0])
-
+        found = found_by(_says(subject), REMEDY, {"dtype": "float32"}, where=names[0])
         yield Intervention(_float32(subject), found, rank=5, sign=True)
 
 

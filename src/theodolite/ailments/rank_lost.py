@@ -7,16 +7,11 @@ depth (Dong et al. 2021), measured as the share by which places differ. Neither 
 when training succeeds: a trial on a copy with critical initialization or skip connections decides.
 """
 
-from collections.abc import Iterator
-
 import torch
 
-from theodolite.core.ailment import Ailment
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
-from theodolite.evidence.depth_remedies import depth_interventions
-from theodolite.evidence.experiment import Intervention
-from theodolite.evidence.layer_signals import signals, signals_at_start
+from theodolite.evidence.depth_remedies import depth_ailment
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import CRITICAL, RARELY
 from theodolite.measure.propagation.one_pass import VitalSigns
@@ -27,9 +22,8 @@ PLACES = 1e-3
 """Places of a sample are the same below this share of the signal."""
 
 
-def _says(subject: Subject, signs: VitalSigns | None) -> tuple[str, str]:
-    """What is lost, in words, and where; empty where nothing is."""
-    if signs is None or len(signs.layers) <= 2:
+def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
+    if len(signs.layers) <= 2:
         return "", ""
     places = [(layer, layer.input_places) for layer in signs.layers if layer.input_places is not None]
     merged = [(layer, share) for layer, share in places[1:] if share < PLACES]
@@ -63,21 +57,4 @@ def _needed(subject: Subject, signs: VitalSigns) -> float:
     return min(float(classes - 1 if classes else outputs), signs.layers[0].input_rank)
 
 
-def sign(subject: Subject) -> bool:
-    """Whether features have fallen into too few directions."""
-    return bool(_says(subject, signals(subject))[0])
-
-
-def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The critical initialization, or paths around layers."""
-    says, where = _says(subject, signals_at_start(subject))
-    if says:
-        yield from depth_interventions(subject, says, rank=24, where=where, paths=True)
-
-
-ailment = Ailment(
-    question="Do the features collapse into a few directions?",
-    needs={"model", "data", "loss"},
-    interventions=interventions,
-    sign=sign,
-)
+ailment = depth_ailment(_told, question="Do the features collapse into a few directions?", rank=24, paths=True)

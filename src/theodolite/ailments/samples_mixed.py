@@ -17,7 +17,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, rows_of
 from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import members_of, quiet
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.start import steps_made
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, ROUNDING, ROWS
@@ -94,13 +94,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The layers' axes the other way round, where samples are mixed."""
     names = _axes(subject) if sign(subject) else []
     if names:
-        change = Change("batch first", prepare=_batch_first(names))
-
-        def found(outcome: Outcome) -> Finding:
-            says = f"{_says(subject)} because {names[0]} takes the first axis for time."
-            return finding_of(outcome, says, _remedy(names), {"batch_first": True}, where=names[0])
-
-        yield Intervention(change, found, rank=3, sign=True)
+        says = f"{_says(subject)} because {names[0]} takes the first axis for time."
+        found = found_by(says, _remedy(names), {"batch_first": True}, where=names[0])
+        yield Intervention(Change("batch first", prepare=_batch_first(names)), found, rank=3, sign=True)
 
 
 def _batch_first(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:

@@ -15,7 +15,7 @@ from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.start import base_lr, largest_lr
 from theodolite.evidence.thresholds import CRITICAL, NOTHING
 from theodolite.evidence.trial import Change
@@ -70,11 +70,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with the step that it was made with, throughout."""
     if share_without_step(subject) >= CRITICAL:
-        lr = _made_with(subject)
-
-        def found(outcome: Outcome) -> Finding:
-            return finding_of(outcome, _says(subject), REMEDY, {"schedule": "constant", "lr": lr})
-
+        found = found_by(_says(subject), REMEDY, {"schedule": "constant", "lr": _made_with(subject)})
         yield Intervention(Change("no schedule", prepare=_constant(subject)), found, rank=6, sign=True)
 
 

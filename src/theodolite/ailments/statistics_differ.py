@@ -6,7 +6,9 @@ this.
 """
 
 import math
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -38,27 +40,27 @@ def judge(subject: Subject) -> Iterator[Finding]:
     train = _losses(subject, subject.model, few, training=True)
     told = _losses(subject, subject.model, few, training=False)
     apart = [b - a for a, b in zip(train, told, strict=True)]
-    mean, error, constant = _mean(apart), _error(apart), constant_loss(subject)
-    if not (_mean(told) > WORSE * _mean(train) and mean > PART * constant and mean > SURE * error):
+    mean, error, constant = fmean(apart), _error(apart), constant_loss(subject)
+    if not (fmean(told) > WORSE * fmean(train) and mean > PART * constant and mean > SURE * error):
         return
     anew = _with_new_statistics(subject)
-    if anew is None or not _mean(told) - anew > CRITICAL * mean:
+    if anew is None or not fmean(told) - anew > CRITICAL * mean:
         return
     momenta = {getattr(m, "momentum", None) for m in layers.values()} - {None}
     odd = sorted(m for m in momenta if isinstance(m, float | int) and not USUAL * WORTH <= m <= CRITICAL)
     first = next(iter(layers))
     yield Finding(
-        severity="critical" if _mean(told) > MOST * constant else "warning",
+        severity="critical" if fmean(told) > MOST * constant else "warning",
         where=first,
-        says=f"The same batches have a loss of {_mean(train):.3g} in training mode and {_mean(told):.3g} in evaluation mode: the "
+        says=f"The same batches have a loss of {fmean(train):.3g} in training mode and {fmean(told):.3g} in evaluation mode: the "
         f"running statistics of the normalization{f' (momentum {odd[0]:g})' if odd else ''} are not those of the data. With "
         f"statistics computed again it is {anew:.3g}.",
         remedy=(f"momentum={USUAL} in layer {first}; " if odd else "")
         + "torch.optim.swa_utils.update_bn(loader, model) before evaluating; nn.GroupNorm if batches are tiny",
         suggested={"statistics_momentum": USUAL},
         evidence=(
-            evidence("loss in training mode", _mean(train), stderr=_error(train)),
-            evidence("loss in evaluation mode", _mean(told), stderr=_error(told)),
+            evidence("loss in training mode", fmean(train), stderr=_error(train)),
+            evidence("loss in evaluation mode", fmean(told), stderr=_error(told)),
             evidence("loss in evaluation mode, statistics computed again", anew),
         ),
     )
@@ -79,7 +81,7 @@ def _losses(subject: Subject, model: nn.Module, few: Sequence[Batch], *, trainin
     drops = training and any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in model.modules())
     with untouched(model, training=training), torch.no_grad():
         torch.manual_seed(0)
-        return [_mean([float(subject.loss_on(b, model)) for _ in range(A_FEW if drops else 1)]) for b in few]
+        return [fmean([float(subject.loss_on(b, model)) for _ in range(A_FEW if drops else 1)]) for b in few]
 
 
 def _with_new_statistics(subject: Subject) -> float | None:
@@ -97,18 +99,12 @@ def _with_new_statistics(subject: Subject) -> float | None:
         other.train()
         for batch in batches(subject):
             subject.answer(batch, other)
-        value = _mean(_losses(subject, other, batches(subject)[:FEWEST], training=False))
+        value = fmean(_losses(subject, other, batches(subject)[:FEWEST], training=False))
     return value if math.isfinite(value) else None
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
 def _error(values: Sequence[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    return float(torch.tensor(values, dtype=torch.float64).std()) / math.sqrt(len(values))
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
 ailment = Ailment(

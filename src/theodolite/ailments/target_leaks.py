@@ -16,9 +16,9 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of
-from theodolite.evidence.sequences import target_shift
 from theodolite.evidence.task import scores, task
 from theodolite.evidence.thresholds import CRITICAL, FEWEST, MOST, ROUNDING, ROWS
+from theodolite.evidence.token_counts import target_shift
 from theodolite.io.batches import Batch
 
 OF_EACH = 8
@@ -53,9 +53,7 @@ def _part(subject: Subject, sample: Sample) -> Iterator[Finding]:
     for which, x in enumerate(sample.inputs):
         if y is None or y.ndim != 2 or x.ndim != 2 or x.is_floating_point() or y.is_floating_point():
             continue
-        length, aside = y.shape[1], torch.zeros_like(y, dtype=torch.bool)
-        for value in task(subject).ignored:
-            aside |= y == value
+        length, aside = y.shape[1], ~task(subject).counts(y)
         for first in range(x.shape[1] - length + 1):
             same = (x[:, first : first + length] == y) | aside
             if length < 2 or int((~aside).sum()) < FEWEST or not bool(same.all()):
@@ -100,31 +98,32 @@ def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]
     if match is None:
         yield from _visible(subject, sample.inputs[which], sample.target)
         return
+    shift, share = match
     own = scores(subject)[0]
     reached = "" if own is None else f" That is why the training loss is {own.loss:.3g}."
     middle = sample.target.shape[1] // 2
-    if match.shift == 0 and not _moves(subject, which, middle, middle):
+    if shift == 0 and not _moves(subject, which, middle, middle):
         return  # labels that a model is given for its own loss, say: its answers do not depend on them
-    if match.shift == 0:
+    if shift == 0:
         yield Finding(
             severity="critical",
             where="targets",
-            says=f"The target is the input itself at {match.share:.0%} of the positions that count: the model is asked to copy "
+            says=f"The target is the input itself at {share:.0%} of the positions that count: the model is asked to copy "
             f"what it sees.{reached}",
             remedy="shift the labels by one: inputs = tokens[:, :-1], targets = tokens[:, 1:]; in a masked model hide the "
             "input where the label counts",
             suggested={"shift_labels": 1},
-            evidence=(evidence("share of positions where target and input are equal", match.share),),
+            evidence=(evidence("share of positions where target and input are equal", share),),
         )
         return
-    leak = _looks_ahead(subject, match.shift, which)
+    leak = _looks_ahead(subject, shift, which)
     if leak is None:
         return
     place, seen = leak
     yield Finding(
         severity="critical",
         where=f"position {place}",
-        says=f"The model sees what it must predict: each target is the input {match.shift} position{'s' * (match.shift != 1)} "
+        says=f"The model sees what it must predict: each target is the input {shift} position{'s' * (shift != 1)} "
         f"ahead, and changing the input at position {seen} changes the answer at position {place}.{reached}",
         remedy="a causal mask: F.scaled_dot_product_attention(q, k, v, is_causal=True), or nn.Transformer with is_causal=True",
         suggested={"causal_mask": True},
@@ -137,9 +136,7 @@ def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
     meant = task(subject)
     if meant.kind != "classes" or meant.shift:
         return
-    counts = torch.ones_like(target, dtype=torch.bool)
-    for value in meant.ignored:
-        counts &= target != value
+    counts = meant.counts(target)
     hidden = x[counts & (x != target)]
     if len(hidden) < FEWEST:
         return

@@ -18,7 +18,7 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.model_wrappers import copied_model
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, found_by
 from theodolite.evidence.start import at_weights, beginning, planned_steps, steps_are_known
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import FEWEST, SAMPLES, WORTH
@@ -92,12 +92,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with sines and cosines of the coordinates, where it is known how many steps it has."""
     if steps_are_known(subject) and share_beyond(subject) >= WORTH:
         for scale in SCALES:
-            yield Intervention(
-                Change(f"Fourier features x {scale:g}", network=_network(subject, scale)),
-                _found(scale),
-                rank=46,
-                sign=True,
-            )
+            change = Change(f"Fourier features x {scale:g}", network=_network(subject, scale))
+            yield Intervention(change, _found(subject, scale), rank=46, sign=True)
 
 
 def _network(subject: Subject, scale: float) -> Callable[[], nn.Module | None]:
@@ -121,20 +117,14 @@ def _network(subject: Subject, scale: float) -> Callable[[], nn.Module | None]:
     return build
 
 
-def _found(scale: float) -> Callable[[Outcome], Finding]:
-    def finding(outcome: Outcome) -> Finding:
-        share = share_beyond(outcome.subject)
-        told = finding_of(
-            outcome,
-            f"The targets vary faster over the inputs than the network can follow: {share:.0%} of their variance lies along "
-            f"directions of its tangent kernel that {planned_steps(outcome.subject):,} steps cannot fit.",
-            f"Fourier features before the first layer: B = {scale:g} * torch.randn(d, {FEATURES}) / x.std(0)[:, None]; "
-            "x = torch.cat([(6.28 * x @ B).sin(), (6.28 * x @ B).cos()], -1)",
-            {"fourier_scale": scale, "fourier_features": FEATURES},
-        )
-        return told
-
-    return finding
+def _found(subject: Subject, scale: float) -> Callable[[Outcome], Finding]:
+    return found_by(
+        f"The targets vary faster over the inputs than the network can follow: {share_beyond(subject):.0%} of their variance "
+        f"lies along directions of its tangent kernel that {planned_steps(subject):,} steps cannot fit.",
+        f"Fourier features before the first layer: B = {scale:g} * torch.randn(d, {FEATURES}) / x.std(0)[:, None]; "
+        "x = torch.cat([(6.28 * x @ B).sin(), (6.28 * x @ B).cos()], -1)",
+        {"fourier_scale": scale, "fourier_features": FEATURES},
+    )
 
 
 ailment = Ailment(

@@ -17,7 +17,7 @@ from theodolite.ailments.inputs_not_scaled import standardized_rows, unscaled_in
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, found_by
 from theodolite.evidence.kernel_machine import COLUMNS
 from theodolite.evidence.task import task
 from theodolite.evidence.trial import Change, judged_constant, judged_parts
@@ -50,12 +50,12 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if units is None:
         return
     plain = Change("targets standardized", rows=standardized, units=units)
-    yield Intervention(plain, lambda o: _found(o, float(mean.mean()), size, both=False), rank=12, sign=True)
+    yield Intervention(plain, _found(float(mean.mean()), size, both=False), rank=12, sign=True)
     scales = unscaled_inputs(subject)
     if scales is not None:
         of_inputs = standardized_rows(scales)
         both = replace(plain, name="inputs and targets standardized", rows=lambda b: of_inputs(standardized(b)))
-        yield Intervention(both, lambda o: _found(o, float(mean.mean()), size, both=True), rank=14, sign=True)
+        yield Intervention(both, _found(float(mean.mean()), size, both=True), rank=14, sign=True)
 
 
 def _units(subject: Subject, change: Callable[[Batch], Batch]) -> float | None:
@@ -76,11 +76,10 @@ def _constant(subject: Subject, change: Callable[[Batch], Batch]) -> float:
     return total / weight if weight else 0.0
 
 
-def _found(outcome: Outcome, mean: float, std: float, *, both: bool) -> Finding:
+def _found(mean: float, std: float, *, both: bool) -> Callable[[Outcome], Finding]:
     remedy = f"y = (y - {mean:.4g}) / {std:.4g} for training, and output * {std:.4g} + {mean:.4g} at inference"
     what = "Inputs and targets are not scaled" if both else "Targets are not scaled"
-    return finding_of(
-        outcome,
+    return found_by(
         f"{what}: targets have mean {mean:.3g} and standard deviation {std:.3g}, while a network starts with outputs of about 1.",
         remedy + ("; x = (x - x_train.mean(0)) / x_train.std(0) too" if both else ""),
         {"standardize": "targets"},

@@ -21,7 +21,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.thresholds import ROWS, WORTH
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
@@ -109,15 +109,12 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     factor = WIDE / apart
 
-    def found(outcome: Outcome) -> Finding:
-        return finding_of(
-            outcome,
-            f"Logits of a sample differ by {apart:.2g}: the temperature makes all similarities nearly equal.",
-            f"a temperature {factor:.2g} times lower; 0.1 (0.05 to 0.5) is usual for similarities between -1 and 1",
-            {"temperature": f"/ {factor:.2g}"},
-            where="loss",
-        )
-
+    found = found_by(
+        f"Logits of a sample differ by {apart:.2g}: the temperature makes all similarities nearly equal.",
+        f"a temperature {factor:.2g} times lower; 0.1 (0.05 to 0.5) is usual for similarities between -1 and 1",
+        {"temperature": f"/ {factor:.2g}"},
+        where="loss",
+    )
     yield Intervention(Change("wider logits", prepare=_times(factor)), found, rank=8, sign=True)
 
 

@@ -19,7 +19,7 @@ from theodolite.core.ailment import Ailment, Finding, few_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, is_thinned, samples
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.start import largest_lr
 from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MANY, PART, ROUNDING
@@ -39,19 +39,11 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     names = [layer.name for layer in signs.layers[:-1]]
     if _is_affine(subject):
         change = Change("an activation after each layer", prepare=_bent(names))
-        yield Intervention(change, lambda outcome: _linear(outcome, names), rank=6, sign=True)
+        says = f"{len(names) + 1} layers without an activation between them are one linear layer, however wide."
+        found = found_by(says, f"nn.ReLU() after {few_of(names)}", {"activation": "relu"}, where=names[0])
+        yield Intervention(change, found, rank=6, sign=True)
         return
     yield from _wider(subject)
-
-
-def _linear(outcome: Outcome, names: list[str]) -> Finding:
-    return finding_of(
-        outcome,
-        f"{len(names) + 1} layers without an activation between them are one linear layer, however wide.",
-        f"nn.ReLU() after {few_of(names)}",
-        {"activation": "relu"},
-        where=names[0],
-    )
 
 
 def _is_affine(subject: Subject) -> bool:

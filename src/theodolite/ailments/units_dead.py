@@ -10,11 +10,10 @@ no gradient before it, is reported without a trial.
 import math
 from collections.abc import Iterator
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Finding, evidence
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
-from theodolite.evidence.experiment import Intervention
+from theodolite.evidence.depth_remedies import depth_ailment, remedy_for
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.start import origin_tensors
 from theodolite.evidence.thresholds import MOST, NEARLY_ALL, WORTH
@@ -28,11 +27,6 @@ GONE = 1e-9
 def _dead(signs: VitalSigns | None) -> list[LayerSigns]:
     layers = () if signs is None else signs.layers
     return [layer for layer in layers if (layer.dead or 0.0) >= (MOST if layer.units > 1 else 1.0)]
-
-
-def sign(subject: Subject) -> bool:
-    """Whether a layer has lost most of its units."""
-    return bool(_dead(signals(subject)))
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -68,11 +62,9 @@ def _says(layers: list[LayerSigns]) -> str:
     )
 
 
-def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The critical initialization, where units were dead before the first step or the start is not known."""
-    layers = _dead(signals_at_start(subject))
-    if layers:
-        yield from depth_interventions(subject, _says(layers), rank=16, where=layers[0].name)
+def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
+    layers = _dead(signs)
+    return (_says(layers), layers[0].name) if layers else ("", "")
 
 
 def while_training(run: Run) -> Iterator[Finding]:
@@ -86,12 +78,6 @@ def while_training(run: Run) -> Iterator[Finding]:
         )
 
 
-ailment = Ailment(
-    question="Are units dead?",
-    needs={"model", "data", "loss"},
-    judge=judge,
-    interventions=interventions,
-    sign=sign,
-    while_training=while_training,
-    laws=("relu-critical",),
+ailment = depth_ailment(
+    _told, question="Are units dead?", rank=16, judge=judge, while_training=while_training, laws=("relu-critical",)
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.lazy_torch import is_tensor
 from theodolite.core.state import untouched
@@ -357,6 +357,17 @@ def is_rows(batch: Batch) -> bool:
     tensors = [*batch.tensors(), batch.target]
     whole = len(batch.tensors()) == len(batch.inputs) + len(batch.keywords)
     return whole and all(isinstance(t, Tensor) and t.ndim and len(t) == len(batch) for t in tensors)
+
+
+def slopes_of(subject: Subject, tensors: Sequence[Tensor], model: nn.Module | None = None) -> list[Tensor | None]:
+    """The gradient of the loss of some samples in tensors that need one; None of those that it does not depend on."""
+    one = subject.model if model is None else model
+    assert one is not None
+    with untouched(one), torch.enable_grad(), quiet():
+        value = subject.loss_on(first_rows(batches(subject)[0], ROWS), one)
+        if not value.requires_grad or not tensors:
+            return [None] * len(tensors)
+        return list(torch.autograd.grad(value, list(tensors), allow_unused=True))
 
 
 def rows_of(batch: Batch, part: Any) -> Batch:

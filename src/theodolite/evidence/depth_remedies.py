@@ -1,19 +1,21 @@
 """What helps a network whose layers lose signals or gradients: a critical initialization, or paths around its layers."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.construct.propagation.initialization import initialize_
-from theodolite.core.ailment import Finding
+from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.question import Need
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.layer_signals import activation_in, signals_at_start
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
+from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.thresholds import WORTH
 from theodolite.evidence.trial import Change, present_skill
+from theodolite.measure.propagation.one_pass import VitalSigns
 from theodolite.theory.propagation.critical_points import criticality
 
 CRITICAL_START, PATHS = "critical initialization", "paths around layers"
@@ -73,14 +75,33 @@ def depth_interventions(
         around = Change(PATHS, prepare=with_paths)
         remedy = "a skip connection around every layer: x + layer(x), or fewer layers"
         arms.append(
-            Intervention(
-                around,
-                lambda outcome: finding_of(outcome, says, remedy, {"residual": True}, where=where),
-                rank=rank + 2,
-                sign=True,
-            )
+            Intervention(around, found_by(says, remedy, {"residual": True}, where=where), rank=rank + 2, sign=True)
         )
     return arms
+
+
+Told = Callable[[Subject, VitalSigns], tuple[str, str]]
+"""What the signs of a network say is lost, and where; two empty strings where nothing is."""
+
+
+def depth_ailment(
+    told: Told, *, question: str, rank: int, also: str = "", paths: bool = False, **given: Any
+) -> Ailment:
+    """The ailment whose symptom ``told`` sees at the start of a training, and which a better start or paths may cure."""
+
+    def asked(subject: Subject, signs: VitalSigns | None) -> tuple[str, str]:
+        return ("", "") if signs is None else told(subject, signs)
+
+    def interventions(subject: Subject) -> Iterator[Intervention]:
+        says, where = asked(subject, signals_at_start(subject))
+        if says:
+            yield from depth_interventions(subject, says, rank=rank, where=where, also=also, paths=paths)
+
+    def sign(subject: Subject) -> bool:
+        return bool(asked(subject, signals(subject))[0])
+
+    needs: set[Need] = {"model", "data", "loss"}
+    return Ailment(question=question, needs=needs, interventions=interventions, sign=sign, **given)
 
 
 def is_normalized(model: nn.Module | None) -> bool:

@@ -528,6 +528,11 @@ def _gets_there(found: Experiment, plain: Trial, control: Score, outcome: Outcom
     return first - fall <= other.loss or present_skill(found.subject, control) >= CRITICAL
 
 
+def found_by(says: str, remedy: str, suggested: dict[str, Any], *, where: str = "") -> Callable[[Outcome], Finding]:
+    """The finding of an intervention of which all can be said before it is tried."""
+    return lambda outcome: finding_of(outcome, says, remedy, suggested, where=where)
+
+
 def finding_of(outcome: Outcome, says: str, remedy: str, suggested: dict[str, Any], *, where: str = "") -> Finding:
     """The finding of a tried intervention: what was seen, then what the trial showed."""
     return Finding(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -223,19 +224,25 @@ def _predicted(kernel: Tensor, n: int, y: Tensor) -> Tensor:
 
 
 def classes_in(target: Tensor | None) -> Tensor | None:
-    """Class numbers (n,) where every sample has one class: integers, one-hot rows, or zeros and ones; else None."""
-    if target is None or not target.numel():
+    """Class numbers (n,) where every sample has one class, and there are far fewer classes than samples; else None."""
+    labels = None if target is None or not target.numel() else class_labels_of(target)
+    if labels is None or target is None or target.numel() > len(target):
+        return labels
+    return labels if int(labels.min()) >= 0 and len(torch.unique(labels)) <= max(2, len(labels) // 2) else None
+
+
+def class_labels_of(target: Any) -> Tensor | None:
+    """Class numbers (n,): whole numbers, one-hot rows, or nothing but zeros and ones; else None."""
+    if not isinstance(target, Tensor) or not 1 <= target.ndim <= 2:
         return None
-    if target.ndim == 2 and target.shape[1] == 1:
-        target = target[:, 0]
-    if target.ndim == 1:
-        if target.is_floating_point() and not bool(((target == 0) | (target == 1)).all()):
-            return None
-        whole = target.long()
-        return whole if int(whole.min()) >= 0 and len(torch.unique(whole)) <= max(2, len(whole) // 2) else None
-    if target.ndim == 2 and bool(((target == 0) | (target == 1)).all()) and bool((target.sum(1) == 1).all()):
-        return target.argmax(1)
-    return None
+    one = target.ndim == 1 or target.shape[1] == 1
+    if one and not target.is_floating_point():
+        return target.long().reshape(-1)
+    if not bool(((target == 0) | (target == 1)).all()):
+        return None
+    if one:
+        return target.reshape(-1).long()
+    return target.argmax(1) if bool((target.sum(1) == 1).all()) else None
 
 
 def answered_classes(output: Tensor) -> Tensor | None:

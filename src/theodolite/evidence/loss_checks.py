@@ -12,6 +12,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, batches, distinct_batches, first_rows, reads_targets, samples
 from theodolite.evidence.drawn_outputs import drawn_outputs, output_shapes, quiet, size_of
+from theodolite.evidence.kernel_machine import class_labels_of
 from theodolite.evidence.output_tail import least_loss
 from theodolite.evidence.thresholds import A_FEW, NEARLY_ALL, PART, ROUNDING, ROWS, SAME, STILL
 from theodolite.io.batches import Batch
@@ -170,19 +171,6 @@ def as_classes_and_numbers(subject: Subject, labels: Tensor) -> tuple[float, flo
     classes = float((answers[:, :-1].argmax(1) == right).double().mean())
     numbers = float((answers[:, -1].round() == right).double().mean())
     return classes, numbers, math.sqrt(0.5 / max(1, len(right)))
-
-
-def class_labels_of(target: Any) -> Tensor | None:
-    """Class numbers (n,): whole numbers, one-hot rows, or nothing but zeros and ones; else None."""
-    if not isinstance(target, Tensor) or target.ndim < 1 or target.ndim > 2:
-        return None
-    if not target.is_floating_point():
-        return target.long().reshape(-1) if target.ndim == 1 or target.shape[1] == 1 else None
-    if not bool(((target == 0) | (target == 1)).all()):
-        return None
-    if target.ndim == 1 or target.shape[1] == 1:
-        return target.reshape(-1).long()
-    return target.argmax(1) if bool((target.sum(1) == 1).all()) else None
 
 
 def cross_entropy_for(subject: Subject) -> Callable[[Tensor, Any], Tensor] | None:

@@ -72,10 +72,11 @@ class Task:
         wanted = target.argmax(self.axis) if self.one_hot else target.reshape(told.shape).long()
         if self.shift:
             told, wanted = told[:, : -self.shift], wanted[:, self.shift :]
-        counts = torch.ones_like(wanted, dtype=torch.bool)
-        for value in self.ignored:
-            counts &= wanted != value
-        return (told == wanted)[counts]
+        return (told == wanted)[self.counts(wanted)]
+
+    def counts(self, wanted: Tensor) -> Tensor:
+        """Which of some classes the loss does not ignore."""
+        return ~torch.isin(wanted, torch.tensor(self.ignored, dtype=wanted.dtype, device=wanted.device))
 
     def classes_of(self, target: Tensor) -> Tensor | None:
         """The class of every place that counts; None where targets are not classes."""
@@ -86,10 +87,7 @@ class Task:
         wanted = (
             target.argmax(self.axis) if self.one_hot else target[:, self.shift :] if self.shift else target
         ).long()
-        wanted = wanted.reshape(-1)
-        for value in self.ignored:
-            wanted = wanted[wanted != value]
-        return wanted
+        return wanted[self.counts(wanted)]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from torch import Tensor
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, samples
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import MANY
+from theodolite.evidence.thresholds import A_FEW, FEWEST, MANY, NEARLY_ALL
 
 PRIOR = 8.0
 """Counts by which a pair leans on how often its second token occurs at all."""
@@ -36,20 +36,37 @@ def token_floors(subject: Subject) -> TokenFloors | None:
     return found
 
 
-def sequence_of(subject: Subject) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Tokens and targets, a row a sequence, and which places count; None where inputs are no tokens."""
+def sequence_of(subject: Subject, which: int = 0) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Tokens and targets, a row a sequence, and which places count; None where inputs are no tokens.
+
+    ``which`` of the inputs is asked: a decoder is given what was said so far beside what it answers to.
+    """
     sample: Sample | None = samples(subject)
     meant = task(subject)
     if sample is None or sample.target is None or meant.kind != "classes" or meant.one_hot:
         return None
-    x, y = sample.inputs[0], sample.target
+    x, y = sample.inputs[which], sample.target
     if x.is_floating_point() or x.ndim != 2 or y.shape != x.shape or y.is_floating_point():
         return None
     x, y = x[:, : x.shape[1] - meant.shift], y[:, meant.shift :]
-    counts = torch.ones_like(y, dtype=torch.bool)
-    for value in meant.ignored:
-        counts &= y != value
-    return x, y, counts & (y >= 0)
+    return x, y, meant.counts(y) & (y >= 0)
+
+
+def target_shift(subject: Subject, which: int = 0) -> tuple[int, float] | None:
+    """How many places further on targets are inputs, and at which share of those that count; None where they are something else.
+
+    Where the task is not known, nor is known which target the loss asks of which place: it may shift them itself.
+    """
+    sequences, found = sequence_of(subject, which), []
+    if sequences is None:
+        return None
+    x, target, counts = sequences
+    for shift in range(min(A_FEW, x.shape[1])):
+        same, count = x[:, shift:] == target[:, : x.shape[1] - shift], counts[:, : x.shape[1] - shift]
+        if int(count.sum()) >= FEWEST:
+            found.append((shift, float(same[count].double().mean())))
+    best = max(found, key=lambda one: one[1], default=None)
+    return best if best is not None and best[1] >= NEARLY_ALL else None
 
 
 def _measured(subject: Subject) -> TokenFloors | None:

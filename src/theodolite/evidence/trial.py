@@ -79,6 +79,21 @@ class Change:
 AS_IT_IS = Change("as it is")
 
 
+def held_too(names: Sequence[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+    """The change that trains these parameters with the others: free, and in the optimizer's hands, as its first group is."""
+
+    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        own = [model.get_parameter(name).requires_grad_() for name in names]
+        first = optimizer.param_groups[0]
+        rest = {name: value for name, value in first.items() if name not in ("params", "param_names")}
+        new = [p for p in own if id(p) not in held]
+        if new:
+            optimizer.add_param_group({"params": new, **rest})
+
+    return change
+
+
 class Trial:
     """A training on a copy that can be taken further; `score` is read on data that no step was taken on.
 

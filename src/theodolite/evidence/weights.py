@@ -266,4 +266,4 @@ def _as_drawn(entries: Tensor, bound: float) -> Tensor:
     return found
 
 
-of_weight = WeightPart(_find, version=1)
+of_weight = WeightPart(_find, version=2)

@@ -33,8 +33,9 @@ class EntryTail:
     r"""The widest gap among the largest magnitudes: ``count`` entries lie ``ratio`` times above the next one, ``body``.
 
     ``exponent`` is Hill's estimate of the tail below the gap (small: heavy, such as 3 for Student's t with three degrees of
-    freedom), ``height`` the largest magnitude in standard deviations of all entries (roots of their mean square), ``row_share``
-    the largest share of a row's sum of squares that one of these entries has. ``places`` are their flat indices.
+    freedom), ``height`` the largest magnitude in standard deviations of the other entries (roots of their mean square: with its own
+    among them no entry of n could lie more than $\sqrt n$ above), ``row_share`` the largest share of a row's sum of squares that
+    one of these entries has. ``places`` are their flat indices.
     """
 
     count: int
@@ -89,13 +90,10 @@ def entry_tail(tensor: Tensor | NDArray[Any]) -> EntryTail | None:
 
 
 def _height(sizes: _Sizes, top: NDArray[Any], count: int) -> float:
-    """The largest in roots of the mean square: that of the first ``count`` exactly, of the rest by those looked at."""
-    first, rest = (
-        top[:count].astype(np.float64) / top[0],
-        sizes.few[sizes.few <= top[count]].astype(np.float64) / top[0],
-    )
+    """The largest in roots of the mean square of those behind the first ``count``, told by those looked at."""
+    rest = sizes.few[sizes.few <= top[count]].astype(np.float64) / top[0]
     below = float(np.square(rest).mean()) if rest.size else 0.0
-    return 1.0 / math.sqrt((float(np.square(first).sum()) + (sizes.size - count) * below) / sizes.size)
+    return 1.0 / math.sqrt(below) if below > 0 else math.inf
 
 
 @dataclass(frozen=True)
