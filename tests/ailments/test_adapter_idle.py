@@ -74,3 +74,20 @@ def test_adapters_of_peft():
     well.disable_adapter_layers()
     (found,) = alarms("adapter-idle", {"model": well, "data": (x, y), "loss": cross_entropy})
     assert "switched off" in found.says or "frozen" in found.says
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_adapters_are_known_by_their_shapes(idle):
+    class Low(nn.Module):
+        def __init__(self, base):
+            super().__init__()
+            self.base = base.requires_grad_(False)
+            self.down = nn.Parameter(torch.zeros(3, base.in_features) if idle else torch.randn(3, base.in_features))
+            self.up = nn.Parameter(torch.zeros(base.out_features, 3))
+
+        def forward(self, x):
+            return self.base(x) + x @ self.down.T @ self.up.T
+
+    model = network(0)
+    model[2] = Low(model[2])
+    assert bool(judged("adapter-idle", {"model": model, "data": clouds(0, 256), "loss": cross_entropy})) == idle

@@ -28,7 +28,7 @@ class _Adapter:
 
 
 def adapters_in(model: nn.Module) -> list[_Adapter]:
-    """The pairs of factors of a model, by their names."""
+    """The pairs of factors of a model: by their names, else by their shapes beside a frozen matrix."""
     own, found = dict(model.named_parameters()), []
     for name, down in own.items():
         match = DOWN.match(name)
@@ -37,7 +37,20 @@ def adapters_in(model: nn.Module) -> list[_Adapter]:
         start = name[: match.start("word")] + UP[match["word"]] + name[match.end("word") :]
         if start in own:
             found.append(_Adapter(match["module"], down, own[start]))
-    return found
+    return found or [one for name, module in model.named_modules() if (one := _beside_a_frozen_matrix(name, module))]
+
+
+def _beside_a_frozen_matrix(name: str, module: nn.Module) -> _Adapter | None:
+    """Two thin factors of a frozen matrix's shape, trained or with one of them at zero, and no other matrix beside them."""
+    matrices = sorted((p for p in module.parameters() if p.ndim == 2), key=lambda p: p.numel())
+    if len(matrices) != 3 or matrices[2].requires_grad:
+        return None
+    (down, up, whole), rank = matrices, min(matrices[0].shape)
+    outputs, inputs = whole.shape
+    shapes = {tuple(down.shape), tuple(up.shape)}
+    thin = rank < min(whole.shape) and shapes in ({(rank, inputs), (outputs, rank)}, {(inputs, rank), (rank, outputs)})
+    used = down.requires_grad or up.requires_grad or not down.any() or not up.any()
+    return _Adapter(name, down, up) if thin and used else None
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -106,4 +119,4 @@ def _scales(layer: Any) -> list[float]:
     return [float(value) for value in found if isinstance(value, int | float)]
 
 
-ailment = Ailment(question="Does an adapter do nothing?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Does an adapter do nothing?", needs={"model", "data", "loss"}, judge=judge, exact=True)

@@ -50,8 +50,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     found_words = "is an outlier: it" if tail.count == 1 else "are outliers: the largest"
     one = "" if tail.count == 1 else "one "
     says = (
-        f"{tail.count} of {tail.entries} entries of {worst.name} {found_words} is {tail.height:.3g} times the "
-        f"standard deviation of the others (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least}{tail.ratio:.3g} times "
+        f"{tail.count} of {tail.entries} entries of {worst.name} {found_words} is {tail.height:.3g} times the standard "
+        f"deviation of the others (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least}{tail.ratio:.3g} times "
         f"larger than the next entry, and {one}makes up {tail.row_share:.0%} of its row."
     )
     severity: Severity = "warning" if dominates else "note"

@@ -35,5 +35,9 @@ def while_training(run: Run) -> Iterator[Finding]:
 
 
 ailment = Ailment(
-    question="Is the gradient not cleared between steps?", needs={"run"}, judge=judge, while_training=while_training
+    question="Is the gradient not cleared between steps?",
+    needs={"run"},
+    judge=judge,
+    while_training=while_training,
+    exact=True,
 )

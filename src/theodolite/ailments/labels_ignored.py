@@ -32,4 +32,6 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
 
 
-ailment = Ailment(question="Does the loss ignore every label?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(
+    question="Does the loss ignore every label?", needs={"model", "data", "loss"}, judge=judge, exact=True
+)

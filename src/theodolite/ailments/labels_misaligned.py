@@ -29,4 +29,4 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
 
 
-ailment = Ailment(question="Are labels shifted twice?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Are labels shifted twice?", needs={"model", "data", "loss"}, judge=judge, exact=True)

@@ -135,4 +135,6 @@ def _shaken(model: nn.Module, names: Sequence[str], share: float) -> None:
         value.add_((share * size * torch.randn(value.shape, generator=generator)).to(value))
 
 
-ailment = Ailment(question="Are there layers that no gradient reaches?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(
+    question="Are there layers that no gradient reaches?", needs={"model", "data", "loss"}, judge=judge, exact=True
+)

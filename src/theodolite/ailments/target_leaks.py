@@ -227,4 +227,4 @@ def _renames(column: Tensor, codes: Tensor | None) -> bool:
     return len(values) == int(codes.max()) + 1 == len(pairs)
 
 
-ailment = Ailment(question="Does the model see its target?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Does the model see its target?", needs={"model", "data", "loss"}, judge=judge, exact=True)

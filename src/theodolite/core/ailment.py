@@ -62,7 +62,8 @@ class Ailment:
     ``interventions(subject)`` yields what could be changed in the training to fix it; the diagnosis tries them on copies
     together with those of all other ailments, and the best one gives the finding. ``sign(subject)`` says whether a
     network shows its symptom, also for a copy with a fix. ``while_training(run)`` recognizes it in the looks of a run,
-    with the same thresholds. ``laws`` are those behind its thresholds.
+    with the same thresholds. ``laws`` are those behind its thresholds. ``exact``: what it judges is a fact that is an error by
+    itself, whatever the loss does; of equal severity such a fact is told before what was measured or tried.
     """
 
     question: str
@@ -72,6 +73,7 @@ class Ailment:
     sign: Callable[[Subject], bool] | None = None
     while_training: Callable[[Run], Iterable[Finding]] | None = None
     laws: tuple[str, ...] = ()
+    exact: bool = False
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -116,7 +118,9 @@ def silent_error(
         words = () if subject.run is None else subject.run.silent.get(fact, ())
         return found(words or (static(subject) if static is not None else ()))
 
-    return Ailment(question=question, needs=needs, judge=judge, while_training=while_training if live else None)
+    return Ailment(
+        question=question, needs=needs, judge=judge, while_training=while_training if live else None, exact=True
+    )
 
 
 def few_of(names: Sequence[str], most: int = 4) -> str:

@@ -98,7 +98,9 @@ def judgement_of(subject: Subject, *, budget: float) -> Judgement:
         found.unjudged |= {one.name: untried for one in able if one.judge is None and one.name not in found.unjudged}
     found.judged = [one.name for one in able if one.name not in found.unjudged]
     merged = _merged(found.findings)
-    found.findings = [replace(finding, precision=precision_of(finding)) for finding in worst_first(merged)]
+    exact = {one.name for one in able if one.exact}
+    told = sorted(worst_first(merged), key=lambda f: (SEVERITIES.index(f.severity), f.name not in exact))
+    found.findings = [replace(finding, precision=precision_of(finding)) for finding in told]
     found.seconds = time.perf_counter() - began
     return found
 

@@ -33,7 +33,7 @@ class EntryTail:
     r"""The widest gap among the largest magnitudes: ``count`` entries lie ``ratio`` times above the next one, ``body``.
 
     ``exponent`` is Hill's estimate of the tail below the gap (small: heavy, such as 3 for Student's t with three degrees of
-    freedom), ``height`` the largest magnitude in standard deviations of the other entries (roots of their mean square: with its own
+    freedom), ``height`` the largest magnitude in standard deviations of the others (roots of their mean square: with its own
     among them no entry of n could lie more than $\sqrt n$ above), ``row_share`` the largest share of a row's sum of squares that
     one of these entries has. ``places`` are their flat indices.
     """
