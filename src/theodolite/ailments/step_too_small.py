@@ -18,6 +18,7 @@ from theodolite.evidence.thresholds import PART
 from theodolite.evidence.trial import Change, Trial
 
 FACTORS = (10.0, 100.0, 1000.0, 1e4)
+"""Steps that are tried in turn."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:

@@ -75,20 +75,23 @@ def _part(subject: Subject, sample: Sample) -> Iterator[Finding]:
 
 
 @torch.no_grad()
-def _moves(subject: Subject, which: int, seen: int, place: int) -> bool:
-    """Whether another token at one place of an input changes the answer at a place."""
+def _moves(subject: Subject, which: int, seen: int, place: int, *, by_place: bool = False) -> bool:
+    """Whether another token at one place of an input changes the answer at a place, or at all where answers have no places."""
     assert subject.model is not None
     batch = first_rows(batches(subject)[0], ROWS)
     if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()) or len(batch.tensors()) <= which:
         return False
     x = batch.tensors()[which]
+    changed, other = x.clone(), x.roll(1, 0)[:, seen]
+    changed[:, seen] = other.where(other != x[:, seen], x[:, seen - 1])
     with untouched(subject.model):
-        before = members_of(subject.answer(batch))[task(subject).member]
-        changed = x.clone()
-        changed[:, seen] = x.roll(1, 0)[:, seen]
-        after = members_of(subject.answer(_with(batch, which, changed)))[task(subject).member]
-    by_places = before.ndim > 2 and place < before.shape[1]
-    moved = (after - before)[:, place] if by_places else after - before
+        before, after = (
+            members_of(subject.answer(_with(batch, which, given)))[task(subject).member] for given in (x, changed)
+        )
+    has_places = before.ndim > 2 and place < before.shape[1]
+    if by_place and not has_places:
+        return False
+    moved = (after - before)[:, place] if has_places else after - before
     return float(moved.abs().max()) > ROUNDING * float(before.abs().max())
 
 
@@ -116,10 +119,12 @@ def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]
             evidence=(evidence("share of positions where target and input are equal", share),),
         )
         return
-    leak = _looks_ahead(subject, shift, which)
-    if leak is None:
+    length = sample.target.shape[1]
+    leaks = [s for s in (length - 1, length // 2) if s >= shift and _moves(subject, which, s, s - shift, by_place=True)]
+    if not leaks:
         return
-    place, seen = leak
+    seen = leaks[0]
+    place = seen - shift
     yield Finding(
         severity="critical",
         where=f"position {place}",
@@ -153,33 +158,6 @@ def _visible(subject: Subject, x: Tensor, target: Tensor) -> Iterator[Finding]:
         suggested={"ignore_visible": True},
         evidence=(evidence("share of positions that show their target", shown),),
     )
-
-
-@torch.no_grad()
-def _looks_ahead(subject: Subject, shift: int, which: int) -> tuple[int, int] | None:
-    """A place and a later one whose input moves its answer, at a distance at which that input is what the place must say."""
-    assert subject.model is not None
-    batch = first_rows(batches(subject)[0], ROWS)
-    if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()) or not batch.tensors():
-        return None
-    x = batch.tensors()[which]
-    length = x.shape[1]
-    if length <= shift:
-        return None
-    with untouched(subject.model):
-        before = members_of(subject.answer(batch))[task(subject).member]
-        if before.ndim < 3 or before.shape[1] != length:
-            return None
-        for seen in (length - 1, length // 2):
-            changed = x.clone()
-            changed[:, seen] = x.roll(1, 0)[:, seen].where(x.roll(1, 0)[:, seen] != x[:, seen], x[:, seen - 1])
-            after = members_of(subject.answer(_with(batch, which, changed)))[task(subject).member]
-            place = seen - shift
-            rows = changed[:, seen] != x[:, seen]
-            moved = (after - before)[rows][:, place].abs()
-            if moved.numel() and float(moved.max()) > ROUNDING * float(before.abs().max()):
-                return place, seen
-    return None
 
 
 def _with(batch: Batch, which: int, x: Tensor) -> Batch:
