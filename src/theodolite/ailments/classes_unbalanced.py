@@ -18,11 +18,10 @@ from theodolite.ailments.labels_ignored import IGNORED
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import all_targets, batches, joined, rows_of, sample_of, samples, validation_batches
+from theodolite.evidence.batches import all_targets, batches, joined, rows_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
-from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.experiment import Intervention, found_by
-from theodolite.evidence.kernel_machine import answered_classes, classes_in, is_random_order
+from theodolite.evidence.kernel_machine import classes_in, is_random_order
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import scores, skill, task
 from theodolite.evidence.thresholds import CRITICAL, FEWEST, NOTHING, PART, SURE
@@ -146,20 +145,10 @@ def _one_target(targets: Tensor | None) -> Finding | None:
 
 def _of_places(subject: Subject) -> Iterator[Finding]:
     """Targets with a class at each place (pixels, tokens), of which rare ones are never answered."""
-    meant, model = task(subject), subject.model
-    if meant.kind != "classes" or model is None or not was_trained(subject):
+    answered = _answered(subject) if task(subject).kind == "classes" and was_trained(subject) else None
+    if answered is None:
         return
-    some = validation_batches(subject) or batches(subject)
-    right, wanted = [], []
-    with untouched(model), torch.no_grad():
-        for batch in some:
-            answer = subject.answer(batch)
-            hits, own = meant.right(answer, batch.target), meant.classes_of(batch.target)
-            if hits is None or own is None or len(hits) != len(own) or not members_of(answer):
-                return
-            right.append(hits.reshape(-1))
-            wanted.append(own)
-    hits, classes = torch.cat(right), torch.cat(wanted)
+    classes, hits, _ = answered
     counts = torch.bincount(classes)
     common = int(counts.argmax())
     rare = counts < PART * counts[common]
@@ -191,16 +180,10 @@ def _wilson(count: int, total: int) -> tuple[float, float]:
 def _recalls(subject: Subject, counts: Tensor, common: int) -> tuple[float, float, float, float, str] | None:
     """Right answers of the commonest class and of rare ones, the error of these, their mean over classes, and on which data."""
     own = scores(subject)[0]
-    if subject.model is None or own is None or not own.loss <= (1 + NOTHING) * constant_loss(subject):
+    answered = _answered(subject)
+    if answered is None or own is None or not own.loss <= (1 + NOTHING) * constant_loss(subject):
         return None
-    some, part = (
-        (validation_batches(subject), "held-out") if validation_batches(subject) else (batches(subject), "training")
-    )
-    with untouched(subject.model), torch.no_grad():
-        right = _right(subject, some)
-    if right is None:
-        return None
-    classes, hits = right
+    classes, hits, part = answered
     rare = [
         c for c in torch.unique(classes).tolist() if c >= len(counts) or float(counts[c]) < PART * float(counts[common])
     ]
@@ -214,15 +197,20 @@ def _recalls(subject: Subject, counts: Tensor, common: int) -> tuple[float, floa
     return float(hits[of_common].double().mean()), share, error, balanced, part
 
 
-def _right(subject: Subject, some: Sequence[Batch]) -> tuple[Tensor, Tensor] | None:
-    assert subject.model is not None
-    answers = [subject.answer(batch) for batch in some]
-    sample = sample_of(some)
-    classes = None if sample is None else classes_in(sample.target)
-    if classes is None or not all(isinstance(answer, Tensor) and answer.ndim <= 2 for answer in answers):
+def _answered(subject: Subject) -> tuple[Tensor, Tensor, str] | None:
+    """The class of each place that counts, whether it was answered rightly, and on which data: held-out ones if there are any."""
+    meant, some = task(subject), validation_batches(subject)
+    wanted, right = [], []
+    if subject.model is None:
         return None
-    told = answered_classes(torch.cat(answers))
-    return (classes.cpu(), (told == classes).cpu()) if told is not None and len(told) == len(classes) else None
+    with untouched(subject.model), torch.no_grad():
+        for batch in some or batches(subject):
+            hits, own = meant.right(subject.answer(batch), batch.target), meant.classes_of(batch.target)
+            if hits is None or own is None or len(hits) != len(own):
+                return None
+            wanted.append(own.cpu())
+            right.append(hits.cpu())
+    return torch.cat(wanted), torch.cat(right), "held-out" if some else "training"
 
 
 ailment = Ailment(

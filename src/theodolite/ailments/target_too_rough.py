@@ -21,12 +21,12 @@ from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, found_by
 from theodolite.evidence.start import at_weights, beginning, planned_steps, steps_are_known
 from theodolite.evidence.task import is_finite, task
-from theodolite.evidence.thresholds import FEWEST, SAMPLES, WORTH
+from theodolite.evidence.thresholds import A_FEW, FEWEST, SAMPLES, WORTH
 from theodolite.evidence.trial import Change
 from theodolite.measure.kernels import empirical_ntk
 
-COORDINATES, FEATURES = 4, 32
-"""Inputs of at most so many columns are coordinates; frequencies of the features."""
+FEATURES = 32
+"""Frequencies of the features."""
 SCALES = (0.5, 2.0)
 """Standard deviations of the frequencies, in periods over one standard deviation of the inputs."""
 
@@ -61,7 +61,7 @@ def _first(model: nn.Module, columns: int) -> str | None:
 def _coordinates(subject: Subject) -> Tensor | None:
     sample = samples(subject)
     x = None if sample is None else sample.numbers
-    if x is None or x.ndim != 2 or x.shape[1] > COORDINATES or len(x) < FEWEST or len(sample.inputs) > 1:  # type: ignore[union-attr]
+    if x is None or x.ndim != 2 or x.shape[1] > A_FEW or len(x) < FEWEST or len(sample.inputs) > 1:  # type: ignore[union-attr]
         return None
     return x
 

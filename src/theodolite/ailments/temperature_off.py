@@ -22,12 +22,11 @@ from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
 from theodolite.evidence.experiment import Intervention, found_by
+from theodolite.evidence.output_tail import least_loss
 from theodolite.evidence.thresholds import ROWS, WORTH
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 
-STEPS = 200
-"""Steps of a descent in the outputs."""
 SATURATED = 50.0
 """How many times log n random outputs may cost."""
 WIDE = 10.0
@@ -45,10 +44,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if not others:
         return
     chance = math.log(others)
-    drawn = drawn_outputs(answer, None)[0]
-    with quiet():
-        costs = _loss(subject.loss, answer, drawn, batch)
-        least = min(_least(subject.loss, answer, start, batch) for start in (drawn, [t.detach() for t in own]))
+    cost, drawn = _cost(subject, answer, batch), _row(drawn_outputs(answer, None)[0])
+    with quiet(), torch.no_grad():
+        costs = float(cost(drawn))
+    least = min(
+        least_loss(cost, start, size=float(start.square().mean().sqrt()) or 1.0) for start in (drawn, _row(own))
+    )
     told = (evidence("loss of equal outputs", chance), evidence("loss of random outputs", costs),
             evidence("least loss of any outputs", least))  # fmt: skip
     if chance - least < WORTH * chance:
@@ -73,27 +74,20 @@ def judge(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _loss(loss: Any, answer: Any, members: Sequence[Tensor], batch: Batch) -> float:
-    with torch.no_grad():
-        return float(loss(rebuilt(answer, list(members)), batch.target))
+def _row(members: Sequence[Tensor]) -> Tensor:
+    return torch.cat([t.detach().float().flatten() for t in members])
 
 
-def _least(loss: Any, answer: Any, start: Sequence[Tensor], batch: Batch) -> float:
-    """The lowest loss on the way of a descent in the outputs themselves, by Adam: the size of a gradient plays no part."""
-    free = [t.detach().float().clone().requires_grad_() for t in start]
-    size = max(float(t.detach().square().mean().sqrt()) for t in free) or 1.0
-    seeker = torch.optim.Adam(free, lr=0.1 * size)
-    best = math.inf
-    with torch.enable_grad():
-        for _ in range(STEPS):
-            seeker.zero_grad()
-            value = loss(rebuilt(answer, free), batch.target)
-            best = min(best, float(value.detach()))
-            if not value.requires_grad:
-                break
-            torch.autograd.backward(value)
-            seeker.step()
-    return best
+def _cost(subject: Subject, answer: Any, batch: Batch) -> Callable[[Tensor], Tensor]:
+    """The loss of all numbers of an answer in one row."""
+    own, loss = members_of(answer), subject.loss
+    assert loss is not None
+
+    def cost(row: Tensor) -> Tensor:
+        parts = torch.split(row, [t.numel() for t in own])
+        return loss(rebuilt(answer, [part.reshape(t.shape) for part, t in zip(parts, own, strict=True)]), batch.target)
+
+    return cost
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:

@@ -19,13 +19,11 @@ from theodolite.evidence.batches import (
 )
 from theodolite.evidence.drawn_outputs import Shape, members_of, output_shapes, quiet, rebuilt, size_of
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import A_FEW, CRITICAL, MANY, ROWS
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, MANY, ROUNDING, ROWS
 from theodolite.io.batches import Batch
 
 SEARCH = 60
 """Steps of the search for the best answer without an input: as many as LBFGS has ever taken to settle here, twice."""
-WHOLE = 2e-3
-"""How far from a whole number e to the loss of equal answers may be, beside it."""
 
 
 def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:
@@ -88,7 +86,7 @@ def told_from(subject: Subject) -> int:
         counts = [math.exp(value) for value in values]
         whole = [round(value) for value in counts]
         grown, rows = whole[0] - whole[1], len(batch) - len(batch) // 2
-        near = all(abs(a - b) <= WHOLE * b for a, b in zip(counts, whole, strict=True))
+        near = all(abs(a - b) <= ROUNDING * b for a, b in zip(counts, whole, strict=True))
         return whole[0] if near and grown in (rows, 2 * rows) else 0
 
     return int(subject.once("candidates of a sample", measured))

@@ -10,7 +10,7 @@ from torch import Tensor
 from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows, joined, price
+from theodolite.evidence.batches import A_PASS, batches, first_rows, joined, price
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import at_weights, origin_tensors
 from theodolite.evidence.task import is_finite
@@ -18,9 +18,6 @@ from theodolite.evidence.thresholds import PARTS, SAMPLES
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns, vital_signs
-
-A_LOOK = 0.02
-"""The share of the budget that a look through the layers may take."""
 
 LARGE = 1 << 20
 """Parameters from which on no more of them than a batch of training: its memory is what there is."""
@@ -63,7 +60,7 @@ def _looked_at(subject: Subject) -> Batch:
     whole, cost = batches(subject), price(subject)
     most = SAMPLES
     if cost.sample > 0 and not math.isinf(work_of(subject).budget):
-        most = max(PARTS, min(most, int(A_LOOK * work_of(subject).budget / cost.sample)))
+        most = max(PARTS, min(most, int(A_PASS * work_of(subject).budget / cost.sample)))
     if subject.model is not None and sum(p.numel() for p in subject.model.parameters()) >= LARGE:
         most = min(most, max(PARTS, len(whole[0])))
     few, samples = [], 0

@@ -17,8 +17,6 @@ from theodolite.evidence.output_tail import least_loss
 from theodolite.evidence.thresholds import A_FEW, NEARLY_ALL, PART, ROUNDING, ROWS, SAME, STILL
 from theodolite.io.batches import Batch
 
-MOST_CLASSES = 100
-"""Whole numbers of so many values are counts or years, not classes."""
 FAR = 12.0
 """An output whose logistic function is as good as 1."""
 
@@ -92,7 +90,7 @@ def _is_logarithm(answers: Tensor) -> bool:
 
 
 def class_numbers(subject: Subject) -> Tensor | None:
-    """The targets of `samples` as classes 0, 1, ..., where they are such: integers, few, without gaps, three at least."""
+    """The targets of `samples` as classes 0, 1, ..., where they are such: integers without gaps, three at least."""
     targets = [b.target for b in distinct_batches(subject)]
     if not all(isinstance(t, Tensor) and (t.ndim == 1 or (t.ndim == 2 and t.shape[1] == 1)) for t in targets):
         return None
@@ -102,7 +100,7 @@ def class_numbers(subject: Subject) -> Tensor | None:
             return None
         whole = whole.long()
     kinds = torch.unique(whole)
-    fits = 3 <= len(kinds) <= MOST_CLASSES and int(kinds[0]) == 0 and int(kinds[-1]) == len(kinds) - 1
+    fits = len(kinds) > 2 and int(kinds[0]) == 0 and int(kinds[-1]) == len(kinds) - 1
     return whole if fits and len(whole) >= 10 * len(kinds) else None
 
 

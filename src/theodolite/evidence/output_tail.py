@@ -13,14 +13,12 @@ from theodolite.evidence.batches import batches, first_rows, joined, price
 from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt, size_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import ROWS, WORTH
+from theodolite.evidence.thresholds import ROWS, STILL, WORTH
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
 STEPS = 80
 """Steps of a descent in the outputs."""
-CHANCES = (1e-6, 1 - 1e-6)
-"""What a loss of probabilities takes, less its ends, where it is infinite."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ def floors(tail: OutputTail) -> tuple[float, float]:
         free = least_loss(tail.loss_of, start, size=size)
     except (RuntimeError, ValueError):  # the loss takes nothing but probabilities
         # both begin inside: at 0 or 1 the slope is so large that a descent does not forget it
-        start, whole = start.clamp(0.01, 0.99), CHANCES
+        start, whole = start.clamp(0.01, 0.99), (STILL, 1 - STILL)
         free = least_loss(tail.loss_of, start, within=whole)
     if is_entrywise(
         tail
