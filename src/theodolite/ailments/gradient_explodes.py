@@ -15,7 +15,7 @@ from theodolite.evidence.thresholds import DEPTH
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 GROWN = 5.0
-"""So many times more gradient beside their weights than the last is out of proportion: healthy first layers have up to three."""
+"""So many times more gradient than the last layers have, beside their weights: no step size suits both; a trial decides."""
 
 
 def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from theodolite.evidence.thresholds import SURE
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 LEAST = 3e-3
-"""A step of the last layers moves the first by so little of themselves that they stay as they were drawn."""
+"""A step that moves the last layers by all of themselves moves the first by less than this: they stay as they were drawn."""
 
 
 def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:

@@ -108,7 +108,7 @@ def _on_a_log_scale(subject: Subject) -> Any:
     x = None if sample is None else sample.numbers
     if x is None or x.ndim != 2 or bool((x < 0).any()):
         return None
-    middle = x.double().quantile(0.5, dim=0)
+    middle = x.double().median(0).values
     wide = x.double().amax(0) > THOUSANDFOLD * middle.clamp(min=1.0)
     if not bool(wide.any()):
         return None

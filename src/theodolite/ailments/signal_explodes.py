@@ -16,7 +16,7 @@ from theodolite.evidence.thresholds import SURE
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 GROWN = 100.0
-"""Numbers ten times too large: a step that suits the last layer is a hundred times too large for the loss."""
+"""Numbers ten times too large, squares a hundred times."""
 
 
 def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:

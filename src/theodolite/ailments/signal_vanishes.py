@@ -18,7 +18,7 @@ from theodolite.evidence.trial import present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 LEAST = 1e-4
-"""Numbers a hundredth of what they were: a bias of the same size as the weights drowns them."""
+"""Numbers a hundredth of what they were."""
 
 
 def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:

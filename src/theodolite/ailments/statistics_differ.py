@@ -26,7 +26,7 @@ from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MOST, PART, 
 from theodolite.io.batches import Batch
 
 WORSE = 1.5
-"""Evaluation must exceed training so many times: by a third of it, dropout and noise of batches move it either way."""
+"""The loss in evaluation must exceed that in training so many times."""
 USUAL = 0.1
 """The momentum that people use."""
 

@@ -25,7 +25,7 @@ from theodolite.evidence.trial import Change, Trial, gain_of, present_skill
 FACTORS = (0.1, 0.01, 1e-3, 1e-4)
 """Steps that are tried in turn; the one beside the best is tried too, a third or three times as large."""
 AGAIN = 3
-"""Looks in turn that must have seen a step overshoot: one in twenty does by chance, three in turn once in 8,000."""
+"""Looks in turn that must have seen a step overshoot: a single one may meet an odd batch."""
 CLIP = 1.0
 """The norm at which people clip gradients."""
 

@@ -31,7 +31,7 @@ A_PASS, A_SCORE, A_STEP = 0.04, 0.01, 0.004
 """Shares of the budget that a pass of all samples, one of the validation data (each arm is scored) and a step may take."""
 
 LEAST_ROWS = 8
-"""Batches are made no smaller: gradients of fewer samples are mostly noise."""
+"""Batches are made no smaller, whatever a step costs."""
 
 WHOLE = 2.0
 """Batches are not thinned to where their samples cost less than so many times a step without any: that would buy little."""

@@ -23,7 +23,7 @@ from theodolite.evidence.thresholds import A_FEW, CRITICAL, MANY, ROUNDING, ROWS
 from theodolite.io.batches import Batch
 
 SEARCH = 60
-"""Steps of the search for the best answer without an input: as many as LBFGS has ever taken to settle here, twice."""
+"""Steps of the search for the best answer without an input."""
 
 
 def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:

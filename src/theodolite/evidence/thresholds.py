@@ -14,7 +14,7 @@ WORTH = 0.1
 would change a script for, and less is what another seed gives."""
 
 PART = 0.2
-"""A share that shows beside the whole, of which a tenth to each side would not change what is said."""
+"""A share that shows beside the whole: two tenths are more than another seed gives."""
 
 MISSED = 0.3
 """The share of the attainable fall of the loss that must be missing for an alarm where more steps would do: where a loss falls as
@@ -36,7 +36,7 @@ WORST = 3.0
 """Losses beyond so many times that of ignoring the input are as bad as those: how far a lost run is lost says nothing."""
 
 THOUSANDFOLD = 1e3
-"""Three orders of magnitude: no network that works has two numbers of one kind so far apart."""
+"""Three orders of magnitude: a number so far off is no longer on the scale of the other."""
 
 ROUNDING = 1e-4
 """A share of the size of answers that a pass in float32 may leave of a difference that is zero: 1,700 units in the last place."""
