@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import theodolite as th
 from fixtures.judging import alarms
 
 
@@ -119,3 +120,14 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("layer-untrained", build(seed))
+
+
+def test_a_convolution_whose_outputs_are_flattened_is_no_head():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 12, 3), torch.nn.Conv2d(12, 24, 3), torch.nn.Linear(24 * 16, 10))
+    with torch.no_grad():
+        for name in ("0.weight", "2.weight"):
+            model.get_parameter(name).normal_()
+    assert [found.name for found in th.diagnose(model.state_dict()).findings if found.severity == "warning"] == [
+        "layer-untrained"
+    ]

@@ -89,7 +89,7 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
     stepped = _was_stepped(subject) or bool(subject.optimizer is not None and subject.optimizer.state)
     last = still[0] is judged[-1]
     if subject.model is None:  # what is last a file does not tell: a head's outputs are no other matrix's inputs
-        last = all(facts.shape[1] != still[0].shape[0] for facts in others)
+        last = not any(_reads(facts, still[0]) for facts in others)
     head = len(still) == 1 and last  # a new head on a trained body, about to be trained
     trained = stepped or (not head and _have_learned(subject, others))
     first = still[0]
@@ -105,6 +105,13 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
             evidence("entries at their initialization", facts.entries, where=facts.name) for facts in still[:20]
         ),
     )
+
+
+def _reads(facts: WeightFacts, before: WeightFacts) -> bool:
+    """Whether a matrix may be given another's outputs: as many inputs, or of a convolution a number for each of its places."""
+    inputs, outputs = facts.shape[1], before.shape[0]
+    flattened = len(before.shape) > 2 and len(facts.shape) == 2
+    return inputs == outputs or (flattened and inputs % outputs == 0)
 
 
 def _is_drawn(facts: WeightFacts) -> bool:
