@@ -7,6 +7,7 @@ trained network is like this, the loss has a gradient there, and it is more than
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.subject import Subject
@@ -96,7 +97,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     names = _untrained(subject)
     if names and (_share(subject, names) >= WORTH or _matrices(subject)[-1] in names):
         found = found_by(_says(subject, names), REMEDY, {"unfreeze": names}, where=names[0])
-        yield Intervention(Change("unfrozen", prepare=held_too(names)), found, rank=3, sign=True)
+        yield Intervention(Change("unfrozen", prepare=partial(held_too, names)), found, rank=3, sign=True)
 
 
 ailment = Ailment(

@@ -6,6 +6,7 @@ their initialization it is always a warning, because nothing was ever learned in
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import nn
@@ -115,7 +116,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     names = _missing(subject)
     if names:
         found = found_by(_says(subject, names), _remedy(subject), {"add_to_optimizer": names}, where=names[0])
-        yield Intervention(Change("all in optimizer", prepare=held_too(names)), found, rank=4, sign=True)
+        yield Intervention(Change("all in optimizer", prepare=partial(held_too, names)), found, rank=4, sign=True)
 
 
 def while_training(run: Run) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ reached but outputs are cut on one side (a ReLU on logits), the same training wi
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -95,7 +96,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     low, high = reach(tail)
     if high - low < THOUSANDFOLD or not low > -THOUSANDFOLD or task(subject).kind == "unknown":
         return
-    bare = Change("without the last activation", prepare=_bypass(tail.layer))
+    bare = Change("without the last activation", prepare=partial(_bypass, tail.layer))
     classes = "" if task(subject).kind == "numbers" else ", but class scores must be unbounded"
     says = f"The activation after layer {tail.layer} keeps outputs from going below {low:.3g}{classes}."
     gone = {"remove": "last activation"}
@@ -104,25 +105,24 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if entropy is not None:
         loss: Callable[[nn.Module, Batch], Tensor] = entropy_loss(subject, entropy)
         change = Change(
-            "without the last activation, cross-entropy", prepare=_bypass(tail.layer), loss=loss, scored_by=loss
+            "without the last activation, cross-entropy",
+            prepare=partial(_bypass, tail.layer),
+            loss=loss,
+            scored_by=loss,
         )
         text = "remove the last activation, with F.cross_entropy(output, target) as the loss"
         yield Intervention(change, found_by(says, text, gone, where=tail.layer), rank=9, sign=True, alike=False)
 
 
-def _bypass(layer: str) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+def _bypass(layer: str, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """The change by which a model answers with its last layer's own output."""
+    kept: list[Any] = []
 
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        kept: list[Any] = []
+    def keep(module: nn.Module, args: Any, output: Any) -> None:
+        kept[:] = [output]
 
-        def keep(module: nn.Module, args: Any, output: Any) -> None:
-            kept[:] = [output]
-
-        model.get_submodule(layer).register_forward_hook(keep)
-        model.register_forward_hook(lambda module, args, output: kept[0])
-
-    return change
+    model.get_submodule(layer).register_forward_hook(keep)
+    model.register_forward_hook(lambda module, args, output: kept[0])
 
 
 ailment = Ailment(

@@ -9,6 +9,7 @@ more than two inputs do, dropout of more than one half drowns the signal: that i
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -34,8 +35,6 @@ still has as much noise as signal); dropout up to which only a signal that is we
 
 FORGETS = 5.0
 """Weights decay by a factor of e in 1 / (lr * decay) steps: a run of so many of those times is made of its last steps alone."""
-
-Prepare = Callable[[nn.Module, torch.optim.Optimizer], None]
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -77,10 +76,10 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     decay, drop = decay_of(subject), max((m.p for m in _dropouts(subject.model)), default=0.0)
     if decay:
         forgets = largest_lr(subject) * decay * steps_made(subject) > FORGETS
-        change = Change("weight_decay 0", prepare=with_decay(0.0))
+        change = Change("weight_decay 0", prepare=partial(with_decay, 0.0))
         yield Intervention(change, _found("weight_decay", decay), rank=20, sign=forgets)
     if drop > max(DROPOUTS):
-        yield Intervention(Change("dropout 0", prepare=with_dropout(0.0)), _found("dropout", drop), rank=21)
+        yield Intervention(Change("dropout 0", prepare=partial(with_dropout, 0.0)), _found("dropout", drop), rank=21)
 
 
 def _found(kind: str, value: float) -> Callable[[Outcome], Finding]:
@@ -104,7 +103,9 @@ def _weaker(outcome: Outcome, kind: str, value: float) -> tuple[float, Trial]:
     without, plain = outcome.trial.score(), outcome.plain.score()
     options = [value * f for f in WEAKER] if kind == "weight_decay" else [d for d in DROPOUTS if d < value]
     for option in options:
-        arm = Trial(outcome.subject, Change(f"{kind} {option:g}", prepare=change(option))).advance(outcome.trial.steps)
+        arm = Trial(outcome.subject, Change(f"{kind} {option:g}", prepare=partial(change, option))).advance(
+            outcome.trial.steps
+        )
         score = arm.score()
         if score is None or without is None:
             continue
@@ -117,25 +118,17 @@ def _dropouts(model: nn.Module) -> list[Any]:
     return [m for m in model.modules() if isinstance(m, nn.modules.dropout._DropoutNd)]
 
 
-def with_decay(value: float) -> Prepare:
+def with_decay(value: float, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """The change that sets the weight decay of every group that has one."""
-
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        for group in optimizer.param_groups:
-            if group.get("weight_decay"):
-                group["weight_decay"] = value
-
-    return change
+    for group in optimizer.param_groups:
+        if group.get("weight_decay"):
+            group["weight_decay"] = value
 
 
-def with_dropout(value: float) -> Prepare:
+def with_dropout(value: float, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """The change that sets every dropout that is stronger."""
-
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        for module in _dropouts(model):
-            module.p = min(module.p, value)
-
-    return change
+    for module in _dropouts(model):
+        module.p = min(module.p, value)
 
 
 ailment = Ailment(

@@ -6,7 +6,8 @@ Graph networks and layers that compare samples mix them on purpose, so a network
 its axes the other way round, the same training with ``batch_first`` changed, tried on a copy, decides.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import nn
@@ -96,15 +97,12 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if names:
         says = f"{_says(subject)} because {names[0]} takes the first axis for time."
         found = found_by(says, _remedy(names), {"batch_first": True}, where=names[0])
-        yield Intervention(Change("batch first", prepare=_batch_first(names)), found, rank=3, sign=True)
+        yield Intervention(Change("batch first", prepare=partial(_batch_first, names)), found, rank=3, sign=True)
 
 
-def _batch_first(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        for name in names:
-            setattr(model.get_submodule(name), "batch_first", True)  # noqa: B010
-
-    return change
+def _batch_first(names: list[str], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    for name in names:
+        setattr(model.get_submodule(name), "batch_first", True)  # noqa: B010
 
 
 ailment = Ailment(

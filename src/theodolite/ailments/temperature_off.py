@@ -10,6 +10,7 @@ logits of all pairs itself, and have the temperature inside: if they differ by l
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -109,14 +110,11 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         {"temperature": f"/ {factor:.2g}"},
         where="loss",
     )
-    yield Intervention(Change("wider logits", prepare=_times(factor)), found, rank=8, sign=True)
+    yield Intervention(Change("wider logits", prepare=partial(_times, factor)), found, rank=8, sign=True)
 
 
-def _times(factor: float) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        model.register_forward_hook(lambda module, args, output: factor * output)
-
-    return change
+def _times(factor: float, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    model.register_forward_hook(lambda module, args, output: factor * output)
 
 
 ailment = Ailment(

@@ -10,7 +10,8 @@ is tried by adding activations on a copy.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +39,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     names = [layer.name for layer in signs.layers[:-1]]
     if _is_affine(subject):
-        change = Change("an activation after each layer", prepare=_bent(names))
+        change = Change("an activation after each layer", prepare=partial(_bent, names))
         says = f"{len(names) + 1} layers without an activation between them are one linear layer, however wide."
         found = found_by(says, f"nn.ReLU() after {few_of(names)}", {"activation": "relu"}, where=names[0])
         yield Intervention(change, found, rank=6, sign=True)
@@ -72,14 +73,10 @@ def _is_affine(subject: Subject) -> bool:
     return float(bend.abs().max()) <= ROUNDING * float(kept[2].abs().max())
 
 
-def _bent(names: list[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+def _bent(names: list[str], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """The change that puts a ReLU after each of these layers."""
-
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        for name in names:
-            model.get_submodule(name).register_forward_hook(lambda module, args, output: output.relu())
-
-    return change
+    for name in names:
+        model.get_submodule(name).register_forward_hook(lambda module, args, output: output.relu())
 
 
 def _wider(subject: Subject) -> Iterator[Intervention]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from theodolite.core.question import Need
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
+from theodolite.evidence.start import largest_lr
 from theodolite.evidence.thresholds import WORTH
 from theodolite.evidence.trial import Change, present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
@@ -57,12 +59,12 @@ def depth_interventions(
     signals: there theory knows no critical initialization.
     """
     signs = signals_at_start(subject)
-    if signs is None or is_normalized(subject.model) or (subject.origin is None and _has_skill(subject)):
+    if signs is None or is_normalized(subject.model) or (subject.origin is None and present_skill(subject) > WORTH):
         return []
     name = activation_in(signs) or "relu"
     last = signs.layers[-1].name if signs.layers else ""
     text, suggested = remedy_for(activation_in(signs))
-    drawn = Change(CRITICAL_START, prepare=critical_change(name, last))
+    drawn = Change(CRITICAL_START, prepare=partial(_drawn_critically, name, last))
 
     def found(outcome: Outcome) -> Finding:
         slower = outcome.trial.change.lr
@@ -115,35 +117,25 @@ def is_normalized(model: nn.Module | None) -> bool:
     return sum(type(m).__name__.endswith(("LayerNorm", "RMSNorm")) for m in modules) > 1
 
 
-def _has_skill(subject: Subject) -> bool:
-    return present_skill(subject) > WORTH
-
-
 def _lr(subject: Subject, factor: float) -> float:
-    from theodolite.evidence.start import largest_lr
-
     return float(f"{largest_lr(subject) * factor:.2g}")
 
 
-def critical_change(activation: str, last: str) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+def _drawn_critically(activation: str, last: str, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """The change that draws all weights anew, critically; activations that allow none become ReLU, but not behind ``last``."""
-
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        optimizer.state.clear()
-        name = activation
-        if not has_critical(name):
-            _replaced(model, name, last)
-            name = "relu"
-        for parameter in model.parameters():
-            if parameter.ndim >= 2 and parameter.requires_grad and bool((parameter == parameter.flatten()[0]).all()):
-                with torch.no_grad():  # matrices that a constant has filled
-                    parameter.normal_(0.0, 1.0 / math.sqrt(parameter[0].numel()))
-        for module in model.modules():
-            if isinstance(module, nn.RNNBase):
-                module.reset_parameters()
-        initialize_(model, name, generator=torch.Generator().manual_seed(0))
-
-    return change
+    optimizer.state.clear()
+    name = activation
+    if not has_critical(name):
+        _replaced(model, name, last)
+        name = "relu"
+    for parameter in model.parameters():
+        if parameter.ndim >= 2 and parameter.requires_grad and bool((parameter == parameter.flatten()[0]).all()):
+            with torch.no_grad():  # matrices that a constant has filled
+                parameter.normal_(0.0, 1.0 / math.sqrt(parameter[0].numel()))
+    for module in model.modules():
+        if isinstance(module, nn.RNNBase):
+            module.reset_parameters()
+    initialize_(model, name, generator=torch.Generator().manual_seed(0))
 
 
 def _replaced(model: nn.Module, activation: str, last: str) -> None:

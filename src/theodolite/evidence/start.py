@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -146,14 +147,7 @@ def schedule(subject: Subject, steps: int) -> list[float] | None:
         return None
     places, values = zip(*seen, strict=True)
     faster = max(1.0, places[-1] / subject.seen.get("trial steps", math.inf))
-    found = []
-    for step in (faster * made for made in range(steps)):
-        after = next((i for i, place in enumerate(places) if place >= step), len(places) - 1)
-        before = max(0, after - 1) if places[after] > step else after
-        width = places[after] - places[before]
-        share = (step - places[before]) / width if width > 0 else 1.0
-        found.append((values[before] + share * (values[after] - values[before])) / top)
-    return found
+    return [float(lr) / top for lr in np.interp(faster * np.arange(steps), places, values)]
 
 
 def beginning(subject: Subject) -> Mapping[str, Tensor] | None:

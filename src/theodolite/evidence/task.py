@@ -107,7 +107,7 @@ class Score:
     @property
     def stderr(self) -> float:
         """The standard error of the loss, from part to part."""
-        return _weighted_error(self.losses, self.weights)
+        return weighted_error(self.losses, self.weights)[1]
 
     @property
     def accuracy_error(self) -> float:
@@ -383,11 +383,10 @@ def skill(subject: Subject, score: Score | None, constant: float, common: float 
     return max(shares, default=math.nan)
 
 
-def _weighted_error(values: Sequence[float], weights: Sequence[float]) -> float:
-    if len(values) < 2:
-        return 0.0
+def weighted_error(values: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """The mean of values of parts with their weights, and its standard error from part to part."""
     v, w = torch.tensor(values, dtype=torch.float64), torch.tensor(weights, dtype=torch.float64)
-    share = w / w.sum()
+    share, n = w / w.sum(), len(values)
     mean = (share * v).sum()
-    n = len(values)
-    return float(((share * (v - mean)).square().sum() * n / (n - 1)).sqrt())
+    error = float(((share * (v - mean)).square().sum() * n / (n - 1)).sqrt()) if n > 1 else 0.0
+    return float(mean), error

@@ -39,7 +39,7 @@ from theodolite.evidence.start import (
     schedule,
     steps_made,
 )
-from theodolite.evidence.task import Score, is_language, majority, score_of, scores, skill
+from theodolite.evidence.task import Score, is_language, majority, score_of, scores, skill, weighted_error
 from theodolite.evidence.thresholds import LATE, NOTHING, PART, SURE, WORST, WORTH
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
@@ -79,19 +79,14 @@ class Change:
 AS_IT_IS = Change("as it is")
 
 
-def held_too(names: Sequence[str]) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+def held_too(names: Sequence[str], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """The change that trains these parameters with the others: free, and in the optimizer's hands, as its first group is."""
-
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        own = [model.get_parameter(name).requires_grad_() for name in names]
-        first = optimizer.param_groups[0]
-        rest = {name: value for name, value in first.items() if name not in ("params", "param_names")}
-        new = [p for p in own if id(p) not in held]
-        if new:
-            optimizer.add_param_group({"params": new, **rest})
-
-    return change
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    first = optimizer.param_groups[0]
+    rest = {name: value for name, value in first.items() if name not in ("params", "param_names")}
+    new = [p for p in (model.get_parameter(name).requires_grad_() for name in names) if id(p) not in held]
+    if new:
+        optimizer.add_param_group({"params": new, **rest})
 
 
 class Trial:
@@ -432,8 +427,4 @@ def _paired(
     a, b = torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64)
     if math.isfinite(constant) and constant > 0:
         a, b = a.clamp(max=WORST * constant), b.clamp(max=WORST * constant)
-    w = torch.tensor(weights, dtype=torch.float64)
-    share = w / w.sum()
-    apart = b - a
-    mean, n = float((share * apart).sum()), len(apart)
-    return mean, float(((share * (apart - mean)).square().sum() * n / (n - 1)).sqrt())
+    return weighted_error((b - a).tolist(), weights)
