@@ -3,14 +3,15 @@
 Exact: units with equal weights and equal gradients stay equal under every optimizer that treats entries the same way, so a
 layer of copies is one unit wide. A last layer or a branch that starts at zero on purpose is fine: its gradients differ from row
 to row. Dropout separates copies, so gradients are measured in training mode. Units that were not copies before training, where
-that is known, are not reported.
+that is known, are not reported; copies that rounding has drawn apart since are told by a trial of another start.
 """
 
 from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.depth_remedies import remedy_for
+from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
+from theodolite.evidence.experiment import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.thresholds import CRITICAL, WELL
 from theodolite.measure.propagation.one_pass import VitalSigns
@@ -24,23 +25,34 @@ def judge(subject: Subject) -> Iterator[Finding]:
         found = {name: share for name, share in found.items() if name in first}
     if not found or signs is None:
         return
-    where, (share, units) = max(found.items(), key=lambda item: item[1][0])
-    kinds = max(1, round(units * (1 - share)))
-    others = (
-        "" if len(found) == 1 else f"; {len(found) - 1} more {'layer is' if len(found) == 2 else 'layers are'} like it"
-    )
+    says, where = _told(found)
     text, suggested = remedy_for(activation_in(signs))
     yield Finding(
-        severity="critical" if share >= WELL else "warning",
+        severity="critical" if found[where][0] >= WELL else "warning",
         where=where,
-        says=f"Units are copies: the {units} units of layer {where} share {kinds} set{'s' * (kinds > 1)} of weights and "
-        f"gradients{others}. Training can never make them different.",
+        says=f"{says} Training can never make them different.",
         remedy=f"{text}: random weights, never a constant",
         suggested=suggested,
         evidence=tuple(
             evidence("share of units that copy another", value[0], where=name) for name, value in found.items()
         ),
     )
+
+
+def interventions(subject: Subject) -> Iterator[Intervention]:
+    """Another start, where units began as copies: rounding may have drawn them apart since, and they are still much alike."""
+    found = _copies(subject, signals_at_start(subject))
+    if found:
+        says, where = _told(found)
+        yield from depth_interventions(subject, f"{says} They began so.", rank=14, where=where)
+
+
+def _told(found: dict[str, tuple[float, int]]) -> tuple[str, str]:
+    where, (share, units) = max(found.items(), key=lambda item: item[1][0])
+    kinds, others = max(1, round(units * (1 - share))), len(found) - 1
+    like = "" if not others else f"; {others} more {'layer is' if others == 1 else 'layers are'} like it"
+    says = f"the {units} units of layer {where} share {kinds} set{'s' * (kinds > 1)} of weights and gradients{like}."
+    return f"Units are copies: {says}", where
 
 
 def _copies(subject: Subject, signs: VitalSigns | None) -> dict[str, tuple[float, int]]:
@@ -61,4 +73,9 @@ def _copies(subject: Subject, signs: VitalSigns | None) -> dict[str, tuple[float
     return found
 
 
-ailment = Ailment(question="Are units copies of each other?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(
+    question="Are units copies of each other?",
+    needs={"model", "data", "loss"},
+    judge=judge,
+    interventions=interventions,
+)
