@@ -8,7 +8,6 @@ from torch import nn
 from fixtures.judging import subject_of
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import (
-    FEW,
     batch_size,
     batches,
     joined,
@@ -19,6 +18,7 @@ from theodolite.evidence.batches import (
     training_and_held_out,
     whole_columns,
 )
+from theodolite.evidence.thresholds import FEWEST
 
 
 def subject(data):
@@ -51,7 +51,7 @@ def test_batches_of_a_loader_stay_as_they_are():
     assert batch_size(subject(loader)) == 16 and batch_size(subject((x, y))) is None
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, FEW - 1])
+@pytest.mark.parametrize("n", [1, 2, 4, FEWEST - 1])
 def test_of_a_few_samples_nothing_can_be_held_out(n):
     training, held = training_and_held_out(subject(columns(n)))
     assert rows(training) == rows(held) and len(held) == min(n, 16)
