@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from fixtures.judging import alarms
+from fixtures.judging import alarms, subject_of
 from fixtures.trained import patient
+from theodolite import catalogue
 from theodolite.core.run import Run, RunMoment
 from theodolite.verbs.diagnosing import alarms_of
 
@@ -49,3 +50,18 @@ def test_an_old_batch_that_rises_while_training_falls_is_no_alarm(lately, told):
     ]
     run = Run(tuple(RunMoment(step, loss=own["step_loss"], lr=0.1, facts=own) for step, own in enumerate(facts)))
     assert any(finding.name == "step-too-large" for finding in alarms_of(run)) == told
+
+
+def test_steps_are_not_what_keeps_a_network_up_that_fits_its_data():
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(64, 20, generator=generator), torch.randint(4, (64,), generator=generator)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
+    optimizer, loss = torch.optim.Adam(model.parameters(), 1e-2), torch.nn.functional.cross_entropy
+    given = {"model": model, "data": (x, y), "loss": loss, "optimizer": optimizer, "validation": (x.flip(0), y)}
+    assert list(catalogue.ailment("step-too-large").interventions(subject_of(given)))
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step()
+    assert not list(catalogue.ailment("step-too-large").interventions(subject_of(given)))

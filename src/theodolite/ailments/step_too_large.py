@@ -2,7 +2,8 @@ r"""Is the learning rate so large that the loss does not come down, although a s
 
 On a quadratic of curvature $\lambda$ gradient descent diverges above a learning rate of $2/\lambda$ (higher with momentum,
 another limit with a preconditioner). This limit is not trusted here: the same training runs on copies with smaller learning
-rates, from the same start, and the learning rate is too large only if a smaller one recovers what the run has lost. During
+rates, from the same start, and the learning rate is too large only if a smaller one recovers what the run has lost. A run that
+fits its training data is not held up by its steps, whatever it lacks elsewhere. During
 training the loss on the probe is the symptom: it doubles, or it rises while the last step gained at most a fifth of what its
 gradient predicted.
 """
@@ -17,7 +18,7 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of, step_ladder
+from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_fitted, step_ladder
 from theodolite.evidence.start import largest_lr
 from theodolite.evidence.thresholds import CRITICAL, MOST, NOTHING, PART, RARELY, THOUSANDFOLD, WELL, WORST, WORTH
 from theodolite.evidence.trial import Change, Trial, gain_of, present_skill
@@ -31,8 +32,8 @@ CLIP = 1.0
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
-    """Smaller steps, each tried only where the one before it helped."""
-    if largest_lr(subject):
+    """Smaller steps, each tried only where the one before it helped; not where the loss did come down on training data."""
+    if largest_lr(subject) and not has_fitted(subject):
         yield from step_ladder(FACTORS, _found, rank=40)
 
 

@@ -18,8 +18,9 @@ from theodolite.core.ailment import Finding, Severity, evidence
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import price, training_and_held_out
+from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.start import passes, steps_are_known, steps_made
-from theodolite.evidence.task import Score
+from theodolite.evidence.task import Score, scores
 from theodolite.evidence.thresholds import (
     A_FEW,
     A_RUN,
@@ -203,6 +204,12 @@ class Experiment:
 def has_won(subject: Subject) -> bool:
     """Whether nearly all was won that can be, on held-out data where there are any: then nothing can have cost it much."""
     return present_skill(subject) >= WELL
+
+
+def has_fitted(subject: Subject) -> bool:
+    """Whether a run has come nine tenths of the way down on what it trains on: its steps are not what keeps its loss up."""
+    own, constant = scores(subject)[0], constant_loss(subject)
+    return bool(steps_made(subject)) and own is not None and 0 <= own.loss <= WORTH * constant
 
 
 def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Experiment:
