@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fixtures.judging import alarms
+from fixtures.silent_errors import cases_of, is_named_and_its_twin_is_not
 from fixtures.trained import patient
 
 
@@ -30,3 +31,8 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("gradient-accumulates", build(seed))
+
+
+@pytest.mark.parametrize("case", cases_of("gradient-accumulates"))
+def test_a_loop_with_the_error_is_named_and_its_twin_is_not(case):
+    assert is_named_and_its_twin_is_not(case)

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from fixtures.judging import alarms
+from fixtures.silent_errors import cases_of, is_named_and_its_twin_is_not
 from fixtures.trained import patient
 
 
@@ -62,3 +63,8 @@ def test_layers_in_a_plain_list(registered):
     known = {"model": model, "data": data, "loss": nn.functional.cross_entropy}
     found = alarms("not-in-optimizer", {**known, "optimizer": torch.optim.Adam(model.parameters())})
     assert [finding.where for finding in found] == ([] if registered else ["layers"])
+
+
+@pytest.mark.parametrize("case", cases_of("not-in-optimizer"))
+def test_a_loop_with_the_error_is_named_and_its_twin_is_not(case):
+    assert is_named_and_its_twin_is_not(case)

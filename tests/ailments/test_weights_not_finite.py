@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from fixtures.judging import alarms
+from fixtures.silent_errors import cases_of, is_named_and_its_twin_is_not
 
 
 def with_nan(seed: int) -> dict[str, object]:
@@ -63,3 +64,8 @@ def test_constants_of_a_graph_are_no_weights(constant):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("weights-not-finite", build(seed))
+
+
+@pytest.mark.parametrize("case", cases_of("weights-not-finite"))
+def test_a_loop_with_the_error_is_named_and_its_twin_is_not(case):
+    assert is_named_and_its_twin_is_not(case)

@@ -1,0 +1,10 @@
+"""Does the optimizer hold parameters that are no longer the model's?"""
+
+import pytest
+
+from fixtures.silent_errors import cases_of, is_named_and_its_twin_is_not
+
+
+@pytest.mark.parametrize("case", cases_of("optimizer-of-another"))
+def test_the_error_is_named_and_its_twin_is_not(case):
+    assert is_named_and_its_twin_is_not(case)

@@ -1,0 +1,10 @@
+"""Are weights that should be tied separate tensors?"""
+
+import pytest
+
+from fixtures.silent_errors import cases_of, is_named_and_its_twin_is_not
+
+
+@pytest.mark.parametrize("case", cases_of("weights-untied"))
+def test_the_error_is_named_and_its_twin_is_not(case):
+    assert is_named_and_its_twin_is_not(case)
