@@ -8,32 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, samples, training_and_held_out
+from fixtures.answering import Reshaped, subject
+from theodolite.evidence.batches import batches, samples
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.task import answers, majority, score_of, skill, task
 from theodolite.io.batches import Batch
 
 G = torch.Generator().manual_seed(0)
-
-
-class Reshaped(nn.Module):
-    """A linear map whose outputs have the shape asked for."""
-
-    def __init__(self, *shape, parts=1):
-        super().__init__()
-        self.shape, self.parts = shape, parts
-        self.linear = nn.Linear(4, parts * math.prod(shape))
-
-    def forward(self, x):
-        out = self.linear(x).view(len(x), self.parts, *self.shape)
-        return out[:, 0] if self.parts == 1 else tuple(out.unbind(1))
-
-
-def subject(model, y, loss, n=96):
-    torch.manual_seed(0)
-    x = torch.randn(n, 4, generator=torch.Generator().manual_seed(1))
-    return Subject(model, data=(x, y), loss=loss, checked=False)
 
 
 def tokens(o, y):
@@ -89,25 +70,6 @@ def test_numbers_tuples_sums_and_what_cannot_be_told():
     assert task(subject(Reshaped(5), y, lambda o, t: o.square().mean())).kind == "unknown"
 
 
-def test_the_loss_when_ignoring_the_input_is_that_of_the_shares_or_of_the_mean():
-    y = (torch.rand(4000, generator=G) < 0.2).long()
-    one = subject(Reshaped(2), y, F.cross_entropy, n=4000)
-    entropy = -(0.2 * math.log(0.2) + 0.8 * math.log(0.8))
-    assert constant_loss(one) == pytest.approx(entropy, rel=0.06)
-    assert majority(one) == pytest.approx(0.8, abs=0.02)
-    numbers = 5000 + 700 * torch.randn(2000, 1, generator=G)
-    other = subject(Reshaped(1), numbers, F.mse_loss, n=2000)
-    _, held = training_and_held_out(other)
-    assert constant_loss(other) == pytest.approx(float(torch.cat([b.target for b in held]).var()), rel=0.05)
-
-
-def test_one_answer_serves_all_places_of_a_text():
-    """Fitted place by place, four sequences of 64 would be told by heart."""
-    words = torch.randint(0, 50, (8, 64), generator=G)
-    one = subject(Reshaped(64, 50), words, tokens, n=8)
-    assert constant_loss(one) > 3.0
-
-
 def test_skill_is_the_better_of_loss_and_accuracy():
     y = torch.randint(0, 2, (96,), generator=G)
     one = subject(Reshaped(2), y, F.cross_entropy)
@@ -149,21 +111,6 @@ def test_outputs_that_are_rates_are_not_taken_for_the_targets():
     assert task(subject(Reshaped(1), sides, lambda o, t: F.relu(1 - o * t).mean())).kind == "unknown"
     soft = torch.rand(96, 2, generator=G)
     assert task(subject(Reshaped(2), soft, F.binary_cross_entropy_with_logits)).kind == "unknown"
-
-
-def test_a_variance_beside_a_mean_is_fitted_at_the_scale_of_the_targets():
-    class Both(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear = nn.Linear(4, 2)
-
-        def forward(self, x):
-            mean, spread = self.linear(x).unbind(1)
-            return mean, F.softplus(spread)
-
-    y = 1e3 * torch.randn(96, generator=G)
-    one = subject(Both(), y, lambda o, t: F.gaussian_nll_loss(o[0], t, o[1]))
-    assert constant_loss(one) == pytest.approx(0.5 + math.log(1e3), abs=0.3)
 
 
 @pytest.mark.parametrize("whole", [Reshaped(3), nn.Sequential(Reshaped(3), nn.Flatten(0))])

@@ -2,64 +2,18 @@
 
 import re
 import sys
-from html.parser import HTMLParser
 
 import pytest
 
+from fixtures.page_outline import check
 from theodolite.core.instrument import Instrument
 from theodolite.core.question import Answer
 from theodolite.core.reading import Band, Reading
 from theodolite.report.html import survey_fragment, survey_page
-from theodolite.report.rendering import _environment
-
-VOID = {"meta", "link", "br", "img", "input", "hr", "wbr"}
-
-
-class Outline(HTMLParser):
-    """Elements, ids, text and addresses of a page; the nesting must close."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.elements, self.ids, self.links, self.handlers, self.text, self.open = [], [], [], [], [], []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append(tag)
-        values = dict(attrs)
-        self.ids += [values["id"]] if "id" in values else []
-        self.links += [values[name] for name in ("href", "src") if values.get(name)]
-        self.handlers += [name for name in values if name.startswith("on")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 def groups_of(answers):
     return {(answer.question.name, reading.quantity) for answer in answers for reading in answer.readings}
-
-
-def check(page):
-    seen = Outline(page)
-    assert not seen.open
-    assert not {"script", "img", "iframe", "object", "embed", "form"} & set(seen.elements)
-    assert not seen.handlers
-    assert all(link.startswith("#") or link == "data:," for link in seen.links)
-    assert len(seen.ids) == len(set(seen.ids))
-    assert {link[1:] for link in seen.links if link.startswith("#")} <= set(seen.ids)
-    assert "http" not in re.sub(r'xmlns="http://www.w3.org/2000/svg"|http-equiv', "", page)
-    assert "None" not in "".join(seen.text)
-    return seen, "".join(seen.text)
 
 
 def test_survey_page_is_whole(survey, hostile):
@@ -157,24 +111,8 @@ def test_control_characters_do_not_reach_the_page():
     page.encode()
 
 
-def test_templates_are_kept_compiled_where_python_may_write(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
-    pages = []
-    for forbidden in (True, False, False):
-        monkeypatch.setattr(sys, "dont_write_bytecode", forbidden)
-        _environment.cache_clear()
-        pages.append(survey_page("x", (), (), {}))
-        assert any(tmp_path.rglob("survey.html*.pyc")) is not forbidden
-    for kept in tmp_path.rglob("*.pyc"):
-        kept.write_bytes(b"damaged")
-    _environment.cache_clear()
-    assert {*pages, survey_page("x", (), (), {})} == {pages[0]}
-    _environment.cache_clear()
-
-
 def test_import_is_light():
     import subprocess
-    import sys
 
     code = (
         "import sys, theodolite.report.html, theodolite.report.text, theodolite.report.figures, theodolite.report.dashboard;"
@@ -182,29 +120,6 @@ def test_import_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
-
-
-def test_a_page_opens_with_diagnosis_strip_and_tables():
-    from theodolite.core.ailment import Finding
-    from theodolite.report.opening import Opening, SmallTable, StripCell, StripLayer
-    from theodolite.verbs.diagnosis import Diagnosis
-
-    findings = tuple(
-        Finding(name=f"units-{n}", severity="critical", says=f"says {n}.", remedy=f"type{n}()") for n in range(5)
-    )
-    strip = [StripLayer(f"layer{n}", "Linear 3 × 3", (StripCell("signal", "1", 0.5, wrong=n == 2),)) for n in range(20)]
-    opening = Opening(
-        Diagnosis("net", findings, ("a",)), strip, tables=(SmallTable("Ways", ("a", "b"), (("1", "2"),)),)
-    )
-    page = survey_page("net", [], [], {}, opening=opening)
-    _, text = check(page)
-    assert text.index("units 0") < text.index("units 2") < text.index("2 more") < text.index("units 3")
-    assert text.index("units 4") < text.index("The network") < text.index("Ways") < text.index("Readings")
-    assert page.count('class="th-net-cell') == 20
-    assert page.count('th-net-wrong"') == 1
-    assert "layer2 (Linear 3 × 3): signal 1" in text
-    assert all(f"type{n}()" in text for n in range(5))
-    check(survey_fragment("net", [], [], {}, opening=opening))
 
 
 def test_sections_without_alarm_are_folded_and_structure_is_none():
