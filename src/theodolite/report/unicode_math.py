@@ -48,7 +48,7 @@ def unicode_formula(tex: str) -> str:
     text = "".join(_Tokens(source))
     text = re.sub(r"\s*([=≤≥≈∼≃∝→⇒≠≡≪≫⪰⪯≍∈])\s*", r" \1 ", text)
     text = re.sub(r"(?<=[\w)\]⟩²³*])\s*\+\s*(?=[\w(\[⟨√∑∏∂∇½|‖])", " + ", text)
-    text = re.sub(r"(?<=[(\[⟨|‖½]) | (?=[)\],;:⟩|‖^_₀-₉/])", "", text)
+    text = re.sub(r"(?<=[(\[⟨|‖½]) (?![=≤≥≈∼≃∝→⇒≠≡≪≫⪰⪯≍∈])| (?=[)\],;:⟩|‖^_₀-₉/])", "", text)
     text = re.sub(r"([a-z]{2}) (?=[(^_²³⁰-⁹₀-ₜ])", r"\1", text)
     return re.sub(r"\s{2,}", " ", text).strip()
 
