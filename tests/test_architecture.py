@@ -138,6 +138,7 @@ MIRRORED = (
     "instruments",
     "integrations",
     "io",
+    "report",
 )  # rooms whose every module has a test of its own name
 WITHOUT = {"__main__": "one call of cli.main, which tests/test_cli.py runs as a process"}
 
