@@ -1,6 +1,7 @@
 """The battery that every law and every instrument gets, found by their files and never listed here."""
 
 import ast
+import dataclasses
 import inspect
 import math
 
@@ -25,14 +26,25 @@ def rows(verdict):
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_law_holds_at_two_seeds_and_would_not_with_its_prediction_scaled(name):
-    """By 1.2 or 1/1.2 (a bound: by 3, towards what was seen), unless the law states a coarser resolution or only reports."""
+def test_law_holds_and_would_not_with_its_prediction_scaled(name):
+    """By 1.2 or 1/1.2 (a bound: by 3, towards what was seen), unless the law states a coarser resolution or only reports.
+
+    At a second seed too, where that may say otherwise: sweep.py tries all at many.
+    """
     law = catalogue.law(name)
     random = "generator" in inspect.signature(law.measure).parameters
-    for seed in (0, 1) if random else (0,):
+    for seed in (0, 1):
         verdict = law.check(seed=seed)
         assert verdict.holds, (seed, rows(verdict))
         assert law.observed or verdict.sharp, (seed, verdict.resolution, rows(verdict))
+        if not random or not is_close(verdict):
+            return
+
+
+def is_close(verdict):
+    """Whether a reading with twice its error would be open, or has an error of too few numbers to go by."""
+    doubled = [dataclasses.replace(reading, stderr=2 * reading.stderr) for reading in verdict.readings]
+    return any(reading.status != "agrees" or reading.stderr == 0 for reading in doubled)
 
 
 @pytest.mark.parametrize(("name", "assumption"), BREAKABLE)
