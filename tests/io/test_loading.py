@@ -7,6 +7,7 @@ from safetensors.torch import save_file
 from theodolite.core.subject import Subject
 from theodolite.io import loading as load
 from theodolite.io.datasets import dataset, default_loss
+from theodolite.io.weights import counterparts, weights_of
 
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(2, dtype=torch.bfloat16)}
 
@@ -68,6 +69,18 @@ def test_a_checkpoint_is_compared_with_one_whose_names_have_another_prefix(tmp_p
     for name, weight in subject.weights.items():
         assert torch.allclose(subject.origin[name].read(), weight.read() * (2.0 if swapped else 0.5))
     assert not subject.weights.left_out
+
+
+@pytest.mark.parametrize("prefix", ["bert.", "module.bert.", "transformer."])
+def test_a_part_that_most_names_share_is_a_prefix_only_where_more_is_found_so(prefix):
+    """Three quarters of an encoder's own names begin with the same word, too."""
+    names = ["embeddings.weight", "pooler.weight", *(f"encoder.{k}.weight" for k in range(6))]
+    alone = {name: torch.full((2, 3), float(k)) for k, name in enumerate(names)}
+    inside = {prefix + name: value for name, value in alone.items()} | {"cls.weight": torch.zeros(2, 3)}
+    for mine, other in ((alone, inside), (inside, alone)):
+        found = counterparts(weights_of(mine), weights_of(other))
+        assert len(found) == len(names)
+        assert all(torch.equal(weight.read(), mine[name]) for name, weight in found.items())
 
 
 @pytest.mark.parametrize("other", [{"x.weight": torch.ones(20, 30)}, {"layer0.weight": torch.ones(4, 4)}])

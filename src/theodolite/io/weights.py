@@ -151,27 +151,29 @@ def counterparts(weights: Weights, others: Weights) -> dict[str, Weight]:
     """The tensors of another checkpoint under the names of this one, where shapes agree.
 
     A name is looked for as it is, then without the parts that wrappers put before it, and without a first part that at least
-    half of a checkpoint's names share (``bert.``); a name that then stands for several is not matched.
+    half of a checkpoint's names share (``bert.``) where more is found so; a name that then stands for several is not matched.
     """
     found = {n: others[n] for n, weight in weights.items() if n in others and others[n].shape == weight.shape}
-    bare: dict[str, list[str]] = {}
-    for name, inner in _bare_names(others).items():
-        bare.setdefault(inner, []).append(name)
-    for name, inner in _bare_names(weights).items():
-        (other,) = bare[inner] if name not in found and len(bare.get(inner, ())) == 1 else (None,)
-        if other is not None and others[other].shape == weights[name].shape:
-            found[name] = replace(others[other], name=name)
+    ways = [_matched(weights, own, others, bare) for own in _bare_names(weights) for bare in _bare_names(others)]
+    found = max(ways, key=len) | found
     return {name: found[name] for name in weights if name in found}
 
 
-def _bare_names(weights: Weights) -> dict[str, str]:
-    """Each name without the wrappers around it."""
+def _matched(weights: Weights, own: Mapping[str, str], others: Weights, bare: Mapping[str, str]) -> dict[str, Weight]:
+    """The tensors whose bare names are those of one tensor of the same shape."""
+    times, places = Counter(bare.values()), {inner: name for name, inner in bare.items()}
+    pairs = [(name, places[inner]) for name, inner in own.items() if times[inner] == 1]
+    return {name: replace(others[o], name=name) for name, o in pairs if others[o].shape == weights[name].shape}
+
+
+def _bare_names(weights: Weights) -> list[dict[str, str]]:
+    """Each name without the wrappers around it, and without the first part that most share."""
     names = {name: _unwrapped(name) for name in weights}
     firsts = Counter(inner.partition(".")[0] for inner in names.values() if "." in inner)
     first, times = firsts.most_common(1)[0] if firsts else ("", 0)
     if 2 * times < len(names) or times < 2:
-        return names
-    return {name: _unwrapped(inner.removeprefix(f"{first}.")) for name, inner in names.items()}
+        return [names]
+    return [names, {name: _unwrapped(inner.removeprefix(f"{first}.")) for name, inner in names.items()}]
 
 
 def _unwrapped(name: str) -> str:
