@@ -1,10 +1,12 @@
 """Do the inputs say anything about the targets at all?"""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from fixtures.judging import alarms
+from fixtures.judging import alarms, subject_of
 
 
 def _case(seed: int, related: float, *, steps: int = 60) -> dict[str, object]:
@@ -54,8 +56,44 @@ def related_not_yet_trained(seed: int) -> dict[str, object]:
     return _case(seed, 1.0, steps=0)
 
 
+def _maps(seed: int, *, mixed: bool) -> dict[str, object]:
+    """Bright squares in noise, and a map of where they are; of other images if mixed."""
+    g = torch.Generator().manual_seed(seed)
+    y = torch.zeros(300, 12, 12, dtype=torch.long)
+    for image, (row, column) in enumerate(torch.randint(9, (300, 2), generator=g).tolist()):
+        y[image, row : row + 3, column : column + 3] = 1
+    x = (y + 0.5 * torch.randn(y.shape, generator=g))[:, None]
+    y = y[torch.randperm(300, generator=g)] if mixed else y
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Conv2d(1, 2, 1))  # it has moved and learned nothing
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-9)
+    nn.init.zeros_(model[0].weight)
+    nn.functional.cross_entropy(model(x[:200]), y[:200]).backward()
+    optimizer.step()
+    known = {"loss": nn.functional.cross_entropy, "optimizer": optimizer, "steps": 100}
+    return {"model": model, "data": (x[:200], y[:200]), "validation": (x[200:], y[200:]), **known}
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_masks_of_other_images(mixed):
+    """A network that has learned nothing and that nothing helped: what lies around a place tells whether targets belong there."""
+    subject = subject_of(_maps(0, mixed=mixed))
+    subject.seen["experiment"] = SimpleNamespace(cause=None)
+    assert bool(alarms("labels-unrelated", subject)) == mixed
+
+
+def rows_of_a_table(seed: int) -> dict[str, object]:
+    """Inputs are numbers of rows that the model looks up: by themselves they say nothing."""
+    given = _case(seed, 1.0, steps=0)
+    x, y = given["data"]  # type: ignore[misc]
+    layer = given["model"]
+    model = nn.Sequential(nn.Embedding.from_pretrained(x), layer)  # type: ignore[arg-type]
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1e-6)  # type: ignore[attr-defined]
+    return {**given, "model": model, "data": (torch.arange(600), y), "validation": None, "optimizer": optimizer}
+
+
 SICK = (shuffled, shuffled_not_yet_trained)
-HEALTHY = (related, half_noise, related_not_yet_trained)
+HEALTHY = (rows_of_a_table, related, half_noise, related_not_yet_trained)
 
 
 @pytest.mark.parametrize("build", SICK)

@@ -93,3 +93,27 @@ def test_answers_that_are_compared_with_each_other_may_be_normalized():
     given = {"model": Sphere(), "data": (x, torch.zeros(256, dtype=torch.long)), "loss": compared}
     assert not alarms("outputs-squashed", given)
     assert not alarms("classes-unbalanced", given)
+
+
+class Detector(nn.Module):
+    """At each cell whether something is there, and where: the first, as logits or as a probability."""
+
+    def __init__(self, probability):
+        super().__init__()
+        self.probability, self.last = probability, nn.Conv2d(1, 3, 3, padding=1)
+
+    def forward(self, x):
+        out = self.last(x)
+        return torch.cat([out[:, :1].sigmoid(), out[:, 1:]], 1) if self.probability else out
+
+
+@pytest.mark.parametrize("probability", [True, False])
+def test_a_function_on_some_of_the_outputs(probability):
+    def loss(out, y):
+        there = F.binary_cross_entropy_with_logits(out[:, 0], y[:, 0])
+        return there + ((out[:, 1:] - y[:, 1:]).square().mean(1) * y[:, 0]).mean()
+
+    torch.manual_seed(0)
+    y = torch.cat([(torch.rand(128, 1, 5, 5) < 0.2).float(), torch.randn(128, 2, 5, 5)], 1)
+    given = {"model": Detector(probability), "data": (torch.randn(128, 1, 5, 5), y), "loss": loss}
+    assert bool(alarms("outputs-squashed", given)) == probability

@@ -60,6 +60,23 @@ def test_similarities_that_cannot_differ(form):
     assert "can hardly fall" in found.says and "log 64" in found.says
 
 
+def test_a_model_that_normalizes_its_answers_itself():
+    class Unit(Encoder):
+        def forward(self, x):
+            return F.normalize(super().forward(x), dim=-1)
+
+    torch.manual_seed(0)
+    for temperature, off in ((100.0, True), (0.1, False)):
+
+        def loss(z, _, temperature=temperature):
+            return F.cross_entropy(z[:, 0] @ z[:, 1].T / temperature, torch.arange(len(z)))
+
+        assert (
+            bool(alarms("temperature-off", {"model": Unit("one"), "data": (pairs(0), torch.zeros(512)), "loss": loss}))
+            == off
+        )
+
+
 @pytest.mark.parametrize("loss", [info_nce(1e-4, "one"), nt_xent(1e-4)])
 def test_logits_that_saturate(loss):
     (found,) = alarms("temperature-off", given(loss))
@@ -96,8 +113,8 @@ class Pairs(nn.Module):
         return a @ b.T / self.temperature
 
 
-@pytest.mark.parametrize(("temperature", "off"), [(50.0, True), (0.1, False)])
-def test_a_temperature_inside_the_model_is_tried(temperature, off):
+@pytest.mark.parametrize(("temperature", "off"), [(50.0, True), (0.1, False), (1e-4, True)])
+def test_a_temperature_inside_the_model_is_seen(temperature, off):
     torch.manual_seed(0)
     model = Pairs(temperature)
     known = {

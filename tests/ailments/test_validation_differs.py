@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
 
 from fixtures.judging import alarms
 from fixtures.trained import clouds, patient
@@ -35,3 +37,50 @@ def test_what_does_no_harm_is_not():
     with torch.no_grad():
         found["model"][0].weight[:, -1] = 0.0
     assert not alarms("validation-differs", found)
+
+
+def waves(seed, rate):
+    """Waves in noise; the class is the frequency."""
+    g = torch.Generator().manual_seed(seed)
+    y = torch.randint(3, (600,), generator=g)
+    angle = 6.28 * rate * (0.04 + 0.04 * y)[:, None] * torch.arange(64) + 6.28 * torch.rand(600, 1, generator=g)
+    return (angle.sin() + 0.3 * torch.randn(600, 64, generator=g))[:, None], y
+
+
+def texts(seed, other):
+    """Rows of symbols, some of which are rare; the class is whether the first is among the common ones."""
+    g = torch.Generator().manual_seed(seed)
+    x = (12 * torch.rand(600, 10, generator=g) ** 2).long()
+    return (11 - x if other else x), (x[:, 0] < 4).long()
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.mean(-1)
+
+
+def trained(make, there):
+    """A network on data of its own, and validation data from elsewhere."""
+    torch.manual_seed(0)
+    x, y = make(0, here(make))
+    if x.is_floating_point():
+        model = nn.Sequential(nn.Conv1d(1, 12, 9), nn.ReLU(), Mean(), nn.Linear(12, 3))
+    else:
+        model = nn.Sequential(nn.Embedding(12, 8), nn.Flatten(), nn.Linear(80, 2))
+    optimizer = torch.optim.Adam(model.parameters(), 2e-2)
+    for _ in range(100):
+        optimizer.zero_grad()
+        cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return {"model": model, "data": (x, y), "validation": make(1, there), "loss": cross_entropy, "optimizer": optimizer}
+
+
+def here(make):
+    return 1.0 if make is waves else False
+
+
+@pytest.mark.parametrize(("make", "there", "said"), [(waves, 2.0, "neighbors"), (texts, True, "one token")])
+def test_another_rate_and_another_vocabulary_are_named(make, there, said):
+    (found,) = alarms("validation-differs", trained(make, there))
+    assert said in found.says
+    assert not alarms("validation-differs", trained(make, here(make)))

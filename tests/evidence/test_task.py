@@ -109,6 +109,9 @@ def test_outputs_that_are_rates_are_not_taken_for_the_targets():
     assert task(subject(Reshaped(1), counts, F.mse_loss)).kind == "numbers"
     sides = torch.where(torch.randn(96, 1, generator=G) > 0, 1.0, -1.0)
     assert task(subject(Reshaped(1), sides, lambda o, t: F.relu(1 - o * t).mean())).kind == "unknown"
+    grades = torch.randint(4, (96, 5), generator=G).float()
+    in_order = subject(Reshaped(5), grades, lambda o, t: -(t.softmax(-1) * o.log_softmax(-1)).sum(-1).mean())
+    assert task(in_order).kind == "unknown"
     soft = torch.rand(96, 2, generator=G)
     assert task(subject(Reshaped(2), soft, F.binary_cross_entropy_with_logits)).kind == "unknown"
 

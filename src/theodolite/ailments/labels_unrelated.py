@@ -1,9 +1,10 @@
 """Do the inputs say anything about the targets at all?
 
 Two independent tests must both find nothing. The first is a kernel machine with the tangent kernel of a wide network (on counts
-of tokens and of neighboring pairs if the inputs are integers): its leave-one-out answers are correlated with the targets, and
-with 99 permutations of them. The second is the network: the correlation of its answers with held-out targets, or a short
-training on a copy. If a share q of the labels is right, the correlation is q times that of clean labels. The check states its
+of tokens and of neighboring pairs if the inputs are integers, on what lies around one place of each image if targets are maps):
+its leave-one-out answers are correlated with the targets, and with 99 permutations of them. The second is the network: the
+correlation of its answers with held-out targets, or a short training on a copy. If a share q of the labels is right, the
+correlation is q times that of clean labels. The check states its
 power: a correlation within three standard deviations of permuted targets cannot be seen, and if 0.2 would
 not be visible, it says nothing. If both correlations are below 0.2 but not zero, the labels are mostly noise or the
 inputs lack what decides them: a warning. Permuted targets give a p-value above 0.01 in 99 of 100 cases; related ones are called
@@ -19,9 +20,9 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import sample_of, samples, validation_batches
+from theodolite.evidence.batches import Sample, sample_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
-from theodolite.evidence.kernel_machine import PERMUTATIONS, Relation, classes_in, correlations, relation_of
+from theodolite.evidence.kernel_machine import PERMUTATIONS, Relation, at_places, classes_in, correlations, relation_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import scores, skill, task
 from theodolite.evidence.thresholds import A_RUN, CRITICAL, FEWEST, NOTHING, PART, RARELY, SURE
@@ -36,9 +37,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     told = _own_correlation(subject)
     if told is not None and told[0] > PART:  # the network itself tells enough: no need for the other witness
         return
+    if _is_index(sample):  # no two samples share anything that a kernel machine could go by
+        return
     relation = subject.once("relation", lambda: relation_of(sample, PART))
     if relation is None:
-        yield from _of_places(subject)
+        yield from _of_places(subject, sample)
         return
     if relation.visible > PART or relation.correlation >= PART:
         return
@@ -56,7 +59,15 @@ def judge(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _of_places(subject: Subject) -> Iterator[Finding]:
+def _is_index(sample: Sample) -> bool:
+    """Whether inputs are numbers of rows, such as nodes of a graph, of which the model looks up the rest."""
+    if len(sample.inputs) != 1 or sample.inputs[0].is_floating_point():
+        return False
+    x = sample.inputs[0].reshape(len(sample), -1)
+    return x.shape[1] == 1 and len(torch.unique(x)) == len(x)
+
+
+def _of_places(subject: Subject, sample: Sample) -> Iterator[Finding]:
     """Targets with many places (pixels, tokens): a trained network that does no better than ignoring the input on other data."""
     floors = token_floors(subject)
     if floors is not None and floors.bigram < (1 - RARELY) * floors.unigram:  # the token at a place tells of its target
@@ -74,6 +85,9 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     )
     if own > PART or other > NOTHING or held.samples < FEWEST:
         return
+    around = relation_of(at_places(sample))
+    if around is not None and around.p_value * PERMUTATIONS <= 1 and around.correlation - around.null > around.visible:
+        return  # what lies around a place of an image tells of its target: it is the network that does not learn
     if tokens and floors is not None:
         yield _of_tokens(floors)
         return

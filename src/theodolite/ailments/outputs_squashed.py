@@ -20,7 +20,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.loss_checks import cross_entropy_for, entropy_loss
-from theodolite.evidence.output_tail import OutputTail, floors, output_tail, reach
+from theodolite.evidence.output_tail import OutputTail, floors, output_tail, reach, reach_of_entries
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import CRITICAL, NOTHING, THOUSANDFOLD, WORTH
 from theodolite.evidence.trial import Change, present_skill
@@ -61,7 +61,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 
 def _least(free: float, constant: float) -> str:
-    return "0" if free < NOTHING * constant else f"{free:.2g}"
+    return "0" if abs(free) < NOTHING * abs(constant) else f"{free:.2g}"
 
 
 def _range(tail: OutputTail) -> str:
@@ -70,7 +70,16 @@ def _range(tail: OutputTail) -> str:
         return f"{low:.3g} whatever the input"
     if high - low < THOUSANDFOLD:
         return f"between {low:.3g} and {high:.3g}"
-    return f"never below {low:.3g}" if low > -THOUSANDFOLD else ""
+    if low > -THOUSANDFOLD:
+        return f"never below {low:.3g}"
+    lows, highs = reach_of_entries(tail)
+    some = highs - lows < THOUSANDFOLD
+    share = float(some.double().mean())
+    return (
+        f"between {float(lows[some].min()):.3g} and {float(highs[some].max()):.3g} in {share:.0%} of them"
+        if share
+        else ""
+    )
 
 
 def _remedy(tail: OutputTail) -> tuple[str, dict[str, str]]:

@@ -5,7 +5,8 @@ is $\log n$ at any temperature; so $e^{L}$ is a whole number that grows with the
 outputs are moved freely, better than any network could: if that lowers the loss by less than a tenth, no network can learn from
 it (similarities between -1 and 1 over a temperature of 100 differ by 0.02 at most). And if random outputs already cost fifty
 times $\log n$, logits differ by hundreds: the softmax is 0 or 1, and all but one of the n get no gradient. A model may give the
-logits of all pairs itself, and have the temperature inside: if they differ by less than 1, wider ones are tried on a copy.
+logits of all pairs itself, and have the temperature inside: it is saturated where they differ by as much, and if they differ by
+less than 1, wider ones are tried on a copy.
 """
 
 import math
@@ -24,7 +25,7 @@ from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
 from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.output_tail import least_loss
-from theodolite.evidence.thresholds import ROWS, WORTH
+from theodolite.evidence.thresholds import NOTHING, ROWS, WORTH
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 
@@ -47,7 +48,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     chance = math.log(others)
     cost, drawn = _cost(subject, answer, batch), _row(drawn_outputs(answer, None)[0])
     with quiet(), torch.no_grad():
-        costs = float(cost(drawn))
+        costs = max(float(cost(drawn)), _apart(own))
     least = min(
         least_loss(cost, start, size=float(start.square().mean().sqrt()) or 1.0) for start in (drawn, _row(own))
     )
@@ -67,12 +68,25 @@ def judge(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             severity="critical",
             where="loss",
-            says=f"The softmax of the loss is saturated: random outputs cost {costs:.4g}, chance would be {chance:.3g} "
+            says=f"The softmax of the loss is saturated: wrong outputs cost {costs:.4g}, chance would be {chance:.3g} "
             f"(log {others}). All but one of a sample's negatives get no gradient.",
             remedy="a temperature of 0.1 (0.05 to 0.5) in the loss",
             suggested={"temperature": 0.1},
             evidence=told,
         )
+
+
+def _apart(own: Sequence[Tensor]) -> float:
+    """By how much the logits of a sample differ, where a model gives those of all pairs of a batch; else 0."""
+    if len(own) != 1 or own[0].ndim != 2 or own[0].shape[0] != own[0].shape[1]:
+        return 0.0
+    return float((own[0].amax(1) - own[0].amin(1)).mean())
+
+
+def _like(own: Tensor, outputs: Tensor) -> Tensor:
+    """Outputs in place of the model's own: of length one where it normalizes its own, in half precision too."""
+    one = own.ndim > 1 and bool((own.float().norm(dim=-1) - 1).abs().amax() < NOTHING)
+    return nn.functional.normalize(outputs, dim=-1) if one else outputs
 
 
 def _row(members: Sequence[Tensor]) -> Tensor:
@@ -86,7 +100,8 @@ def _cost(subject: Subject, answer: Any, batch: Batch) -> Callable[[Tensor], Ten
 
     def cost(row: Tensor) -> Tensor:
         parts = torch.split(row, [t.numel() for t in own])
-        return loss(rebuilt(answer, [part.reshape(t.shape) for part, t in zip(parts, own, strict=True)]), batch.target)
+        given = [_like(t, part.reshape(t.shape)) for part, t in zip(parts, own, strict=True)]
+        return loss(rebuilt(answer, given), batch.target)
 
     return cost
 
@@ -97,9 +112,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     with untouched(subject.model), torch.no_grad(), quiet():
         own = members_of(subject.answer(first_rows(batches(subject)[0], ROWS)))
-    if len(own) != 1 or own[0].ndim != 2 or own[0].shape[0] != own[0].shape[1]:
-        return
-    apart = float((own[0].amax(1) - own[0].amin(1)).mean())
+    apart = _apart(own)
     if not 0 < apart < 1:
         return
     factor = WIDE / apart

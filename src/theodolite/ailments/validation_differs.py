@@ -1,13 +1,14 @@
 """Do the validation data come from another distribution than the training data?
 
-A two-sample test of the inputs: for each column the difference of mean and spread (and of each token's share) between training
-and validation data, in standard errors, compared with the largest difference between random halves of the training data.
-Reported if validation differs far more than random halves do, by at least half a standard deviation, and the network does worse
-there.
+A two-sample test of the inputs: for each column the difference of mean and spread between training and validation data, in
+standard deviations, compared with the largest difference between random halves of the training data. Columns are the inputs
+themselves; of sequences of tokens how often each token occurs in a sample, and of signals and images also how alike neighbors
+are: files read at another rate, or resized by another rule, have the same mean and spread. Reported if validation differs far
+more than random halves do, by at least half a standard deviation, and the network does worse there.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -20,15 +21,28 @@ from theodolite.evidence.task import scores, skill
 from theodolite.evidence.thresholds import CRITICAL, FEWEST, PART, PARTS, ROUNDING, SAMPLES, SURE
 from theodolite.evidence.trial import judged_constant
 
+LAGS = (1, 2, 4)
+"""Places between neighbors, along each axis of a signal or an image."""
+
 
 def judge(subject: Subject) -> Iterator[Finding]:
     own, other = samples(subject), sample_of(validation_batches(subject))
-    x, v = (None, None) if own is None or other is None else (own.numbers, other.numbers)
-    if x is None or v is None or x.shape[1:] != v.shape[1:] or min(len(x), len(v)) < FEWEST:
+    if own is None or other is None or min(len(own), len(other)) < FEWEST:
         return
-    rows, held = _columns(x), _columns(v)
-    if not bool(torch.isfinite(rows).all() & torch.isfinite(held).all()):
+    x, v = own.numbers, other.numbers
+    if x is None or v is None:
+        tokens = _tokens(own.inputs, other.inputs)
+        if tokens is None:
+            return
+        what, (rows, held) = "the count of one token in a sample", tokens
+    elif x.shape[1:] != v.shape[1:]:
         return
+    else:
+        what, rows, held = "one column", _columns(x), _columns(v)
+        if not bool(torch.isfinite(rows).all() & torch.isfinite(held).all()):
+            return
+        if x.ndim > 2:
+            rows, held = (torch.cat([known, _likeness(t)], 1) for known, t in ((rows, x), (held, v)))
     moved, column = _difference(rows, held)
     generator = torch.Generator().manual_seed(0)
     null = 0.0
@@ -40,10 +54,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     mean, spread = float(rows[:, column].mean()), float(rows[:, column].std())
     there, width = float(held[:, column].mean()), float(held[:, column].std())
+    if x is not None and column >= _columns(x[:1]).shape[1]:
+        what = "the correlation of neighbors in a sample"
     yield Finding(
         severity="warning",
         where="validation inputs",
-        says=f"The validation data differ from the training data: one column has mean {mean:.3g} and standard deviation "
+        says=f"The validation data differ from the training data: {what} has mean {mean:.3g} and standard deviation "
         f"{spread:.3g} in training, {there:.3g} and {width:.3g} in validation ({moved:.1f} standard deviations apart; random "
         f"halves of the training data are at most {null:.2g} apart).",
         remedy="scale and preprocess both the same way, and split at random; if the source of the data has changed, train "
@@ -58,6 +74,34 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _columns(x: Tensor) -> Tensor:
     rows = x.flatten(1).double().cpu()
     return rows[:, :: max(1, rows.shape[1] // SAMPLES)]
+
+
+def _likeness(x: Tensor) -> Tensor:
+    """Of each sample the correlation of neighbors so many places apart, along each axis but that of the samples."""
+    whole = x.double().cpu()
+    whole = whole - whole.flatten(1).mean(1).reshape(-1, *(1 for _ in whole.shape[1:]))
+    size = whole.flatten(1).square().mean(1).clamp(min=1e-300)
+    found = []
+    for axis in range(1, whole.ndim):
+        for lag in LAGS:
+            places = whole.shape[axis] - lag
+            if places > lag:
+                product = whole.narrow(axis, lag, places) * whole.narrow(axis, 0, places)
+                found.append(product.flatten(1).mean(1) / size)
+    return torch.stack(found, 1) if found else whole.new_zeros(len(whole), 0)
+
+
+def _tokens(own: Sequence[Tensor], other: Sequence[Tensor]) -> tuple[Tensor, Tensor] | None:
+    """How often each of the tokens that are commonest here or there occurs in a sample; None where inputs are no sequences."""
+    if len(own) != 1 or own[0].is_floating_point() or own[0].ndim != 2 or other[0].ndim != 2:
+        return None
+    x, v = own[0].cpu(), other[0].cpu()
+    if min(int(x.min()), int(v.min())) < 0:
+        return None
+    size = 1 + max(int(x.max()), int(v.max()))
+    shares = [torch.bincount(t.flatten(), minlength=size).double() / t.numel() for t in (x, v)]
+    common = torch.maximum(*shares).topk(min(SAMPLES, size)).indices
+    return tuple((t[:, :, None] == common).double().mean(1) for t in (x, v))  # type: ignore[return-value]
 
 
 def _difference(one: Tensor, other: Tensor) -> tuple[float, int]:

@@ -11,7 +11,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, distinct_batches, sample_of, validation_batches
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import FEWEST, LONG, MANY, PARTS, SAMPLES, SURE
+from theodolite.evidence.thresholds import A_FEW, FEWEST, LONG, MANY, PARTS, SAMPLES, SURE
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.input_sizes import input_scales
 from theodolite.theory import Mlp
@@ -47,12 +47,43 @@ class Relation:
         return SURE * self.null_error
 
 
-def relation_of(sample: Sample, enough: float = math.inf) -> Relation | None:
+def at_places(sample: Sample) -> Sample | None:
+    """Of each image the neighborhood of one place and the target there, where targets are maps; None where they are not.
+
+    Every other place is one of those that differ from the commonest target, if there is any: most of a map is background. One
+    place of an image, for neighbors share their targets.
+    """
+    x, y = sample.inputs[0], sample.target
+    if y is None or len(sample.inputs) != 1 or not x.is_floating_point() or x.ndim != 4 or y.ndim not in (3, 4):
+        return None
+    x, y = x.detach().cpu().float(), y.detach().cpu()
+    y = y[:, None] if y.ndim == 3 else y
+    whole, part = x.shape[2], y.shape[2]
+    if part < A_FEW or whole % part or x.shape[3] * part != y.shape[3] * whole:
+        return None
+    size = whole // part
+    padded = torch.nn.functional.pad(x, (2 * size,) * 4, mode="reflect")
+    flat = y.flatten(2)  # (n, channels, places)
+    common = flat[:, 0].float().median()
+    generator = torch.Generator().manual_seed(0)
+    chance = torch.rand(len(x), flat.shape[2], generator=generator)
+    chance[::2] += (flat[::2, 0] != common).float()
+    place = chance.argmax(1)
+    row, column = place // y.shape[3], place % y.shape[3]
+    around = [
+        padded[i, :, r * size : r * size + 5 * size, c * size : c * size + 5 * size].flatten()
+        for i, (r, c) in enumerate(zip(row.tolist(), column.tolist(), strict=True))
+    ]
+    told = flat[torch.arange(len(x)), :, place]
+    return Sample((torch.stack(around),), told if y.is_floating_point() else told[:, 0])
+
+
+def relation_of(sample: Sample | None, enough: float = math.inf) -> Relation | None:
     """The relation between a sample's inputs and targets; None where it has no one input, or targets of another kind.
 
     A correlation that is ``enough`` is not compared with those of permuted targets.
     """
-    if sample.target is None or len(sample.inputs) != 1:
+    if sample is None or sample.target is None or len(sample.inputs) != 1:
         return None
     order = torch.randperm(len(sample), generator=torch.Generator().manual_seed(0))[:LONG]
     target = sample.target.cpu()[order]

@@ -125,13 +125,19 @@ def is_entrywise(tail: OutputTail) -> bool:
     return tail.given.shape[-1] == 1 or bool(torch.equal(before[..., 1:], after[..., 1:]))
 
 
-@torch.no_grad()
 def reach(tail: OutputTail) -> tuple[float, float]:
     """The least and the largest output, with the last layer's numbers drawn at scales up to a million."""
+    low, high = reach_of_entries(tail)
+    return float(low.min()), float(high.max())
+
+
+@torch.no_grad()
+def reach_of_entries(tail: OutputTail) -> tuple[Tensor, Tensor]:
+    """The same of each entry of an answer, (1, ...): a function may be on some of them."""
     generator = torch.Generator().manual_seed(0)
     draws = torch.randn(tail.given.shape, generator=generator).to(tail.given)
-    answers = [tail.run(scale * draws) for scale in (1.0, 30.0, 1e3, 1e6)]
-    return min(float(a.min()) for a in answers), max(float(a.max()) for a in answers)
+    answers = torch.cat([tail.run(scale * draws) for scale in (1.0, 30.0, 1e3, 1e6)])
+    return answers.amin(0, keepdim=True), answers.amax(0, keepdim=True)
 
 
 def floors(tail: OutputTail) -> tuple[float, float]:
@@ -146,38 +152,44 @@ def floors(tail: OutputTail) -> tuple[float, float]:
     if is_entrywise(
         tail
     ):  # then the range is all that matters, and a descent cannot get stuck where the function is flat
-        low, high = reach(tail)
-        within = (
-            (low, high) if whole is None else (min(max(low, whole[0]), whole[1]), min(max(high, whole[0]), whole[1]))
-        )
+        low, high = reach_of_entries(tail)
+        within = (low, high) if whole is None else (low.clamp(*whole), high.clamp(*whole))
         return least_loss(tail.loss_of, start, within=within, size=size), free
     return least_loss(lambda z: tail.loss_of(tail.run(z)), tail.given, size=size), free
 
 
 def least_loss(
-    loss: Callable[[Tensor], Tensor], start: Tensor, *, within: tuple[float, float] | None = None, size: float = 1.0
+    loss: Callable[[Tensor], Tensor],
+    start: Tensor,
+    *,
+    within: tuple[Tensor | float, Tensor | float] | None = None,
+    size: float = 1.0,
 ) -> float:
     """The least value of a function of a tensor, from a start, by a descent that can walk far but not out of bounds.
 
-    ``size`` is how far it may have to walk: that of the targets, say.
+    ``size`` is how far it may have to walk: that of the targets, say. Bounds may be those of each entry.
     """
+    first = start.detach().clone().float()
+    low, high = (torch.full_like(first, v) for v in (-torch.inf, torch.inf))
     if within is not None:
-        size = min(size, 0.1 * (within[1] - within[0]))  # a step as wide as the range would only bounce from end to end
+        low, high = (torch.as_tensor(v).to(first).expand_as(first) for v in within)
+        first = first.clamp(low, high)
+    # a step as wide as the range would only bounce from end to end
+    unit = (0.1 * (high - low)).clamp(1e-12, size)
     with torch.enable_grad(), quiet():
-        z = start.detach().clone().float()
-        z = (z if within is None else z.clamp(*within)).requires_grad_()
-        walker = torch.optim.Adam([z], lr=0.5 * size)
+        moved = torch.zeros_like(first).requires_grad_()
+        walker = torch.optim.Adam([moved], lr=0.5)
         best = float("inf")
         for step in range(STEPS):
             if step == STEPS // 2:
-                walker.param_groups[0]["lr"] = 0.1 * size
+                walker.param_groups[0]["lr"] = 0.1
             walker.zero_grad()
-            value = loss(z.to(start.dtype))
+            value = loss((first + unit * moved).clamp(low, high).to(start.dtype))
             best = min(best, float(value.detach()))
             torch.autograd.backward(value)
             walker.step()
             if within is not None:
                 with torch.no_grad():
-                    z.clamp_(*within)
+                    moved.clamp_((low - first) / unit, (high - first) / unit)
         with torch.no_grad():
-            return min(best, float(loss(z.to(start.dtype))))
+            return min(best, float(loss((first + unit * moved).clamp(low, high).to(start.dtype))))

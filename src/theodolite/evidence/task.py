@@ -290,15 +290,16 @@ def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, targ
 def _numbers(loss: Any, answer: Any, member: int, z: Tensor, target: Tensor) -> dict[str, Any] | None:
     """Numbers, where the target itself is a better answer than one nearer to the mean of all targets, or farther from it.
 
-    A loss may mean something else by its outputs: their exponential (a rate), their logistic function, the side they lie on.
+    A loss may mean something else by its outputs: their exponential (a rate), their logistic function, the side they lie on, or
+    their order alone, where it is no worse with all of them moved by as much.
     """
     if z.numel() != target.numel():
         return None
     wanted = target.to(z.dtype).reshape(z.shape)
     mean, own = wanted.mean(0, keepdim=True), members_of(answer)
 
-    def at(part: float) -> float:
-        filled = [mean + part * (wanted - mean) if i == member else t for i, t in enumerate(own)]
+    def at(part: float, moved: float = 0.0) -> float:
+        filled = [mean + part * (wanted - mean) + moved if i == member else t for i, t in enumerate(own)]
         return float(loss(rebuilt(answer, filled), target))
 
     try:
@@ -308,7 +309,7 @@ def _numbers(loss: Any, answer: Any, member: int, z: Tensor, target: Tensor) -> 
         return None
     try:
         with torch.no_grad(), quiet():
-            farther = at(1.2)
+            farther = min(at(1.2), at(1.0, moved=float(wanted.std())))
     except Exception:  # it takes nothing beyond its range
         farther = math.inf
     if not all(exact < other - SAME * abs(other) for other in (nearer, farther)):
