@@ -22,6 +22,7 @@ SICK = (lambda seed: given(lambda x: 0.02 * x, seed), lambda seed: given(lambda 
 def test_other_scales_and_levels_are_named(build):
     (found,) = alarms("validation-differs", build(0))
     assert "differ from the training data" in found.says
+    assert not alarms("memorises-noise", build(0)) and not alarms("overfits", build(0))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from theodolite.ailments.validation_differs import differences
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import distinct_batches, validation_batches, validation_parts
@@ -55,7 +56,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             f"training loss {training.loss:.3g}, held-out {held.loss:.3g} ({held.samples} samples), "
             f"ignoring the input {constant_loss(subject):.3g}"
         )
-    if not fitted or not at_chance:
+    if not fitted or not at_chance or differences(subject):
         return
     asked = "" if near != near else f" The {NEIGHBORS} nearest neighbors of each input get {near:.0%} right."
     yield Finding(

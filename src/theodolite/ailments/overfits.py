@@ -10,6 +10,7 @@ once in 700.
 import math
 from collections.abc import Iterator, Sequence
 
+from theodolite.ailments.validation_differs import differences
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
@@ -42,7 +43,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     ):  # numbers that are met exactly, and clearly missed elsewhere
         lost = held.loss - training.loss
         gross = lost > PART * constant and lost > SURE * held.stderr
-    if best is not None or apart or gross:
+    if (best is not None or apart or gross) and not differences(subject):
         yield _finding(subject, training, held, best)
 
 

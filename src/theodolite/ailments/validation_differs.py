@@ -26,6 +26,16 @@ LAGS = (1, 2, 4)
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
+    yield from differences(subject)
+
+
+def differences(subject: Subject) -> tuple[Finding, ...]:
+    """The finding, if there is one: what a network lacks on such data says nothing of what it has learned by heart."""
+    found: tuple[Finding, ...] = subject.once("validation differs", lambda: tuple(_found(subject)))
+    return found
+
+
+def _found(subject: Subject) -> Iterator[Finding]:
     own, other = samples(subject), sample_of(validation_batches(subject))
     if own is None or other is None or min(len(own), len(other)) < FEWEST:
         return
