@@ -58,8 +58,8 @@ def test_a_run_without_a_jump_is_left_alone():
     assert not alarms("loss-spikes", run(0, lambda *_: None))
 
 
-@pytest.mark.parametrize(("after", "severity"), [("41", "note"), ("57", "warning")])
-def test_an_unusual_batch_is_a_note_where_a_step_on_it_costs_nothing(after, severity):
+@pytest.mark.parametrize(("after", "severity"), [("41", "note"), ("42", "note"), ("57", "warning")])
+def test_an_unusual_batch_is_a_note_where_a_step_on_it_costs_little(after, severity):
     words = ("batch", "60", "", "40", "100", "nan", "0.1", "0.1", "sure", "100", f"41 {after} 41 0")
     (found,) = catalogue.ailment("loss-spikes").while_training(Run(silent={"loss spikes": words}))
     assert found.severity == severity
