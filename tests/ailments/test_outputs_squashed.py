@@ -19,6 +19,15 @@ def _single(seed: int) -> dict[str, object]:
     return {**given, "data": [(x, (y > 0).float()) for x, y in given["data"]], "loss": F.binary_cross_entropy}
 
 
+def _single_clamped(seed: int) -> dict[str, object]:
+    """The same under a loss that cuts probabilities off, so that it has no slope at 1."""
+
+    def loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return F.binary_cross_entropy(output.clamp(1e-7, 1 - 1e-7), target)
+
+    return {**_single(seed), "loss": loss}
+
+
 def _far(seed: int) -> dict[str, object]:
     """Prices of some hundreds, asked of a sigmoid."""
     given = number_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid()))
@@ -59,7 +68,7 @@ def _dead_sigmoid(seed: int) -> dict[str, object]:
     return given
 
 
-SICK = (_softmax, _relu, _tanh, _single, _far)
+SICK = (_softmax, _relu, _tanh, _single, _single_clamped, _far)
 HEALTHY = (_log_softmax, _within, _sigmoid, _positive, _dead_sigmoid)
 
 

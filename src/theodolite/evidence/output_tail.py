@@ -142,7 +142,7 @@ def reach_of_entries(tail: OutputTail) -> tuple[Tensor, Tensor]:
 
 def floors(tail: OutputTail) -> tuple[float, float]:
     """The least loss within reach of the tail, and the least loss of any output of its shape."""
-    size, start, whole = size_of(tail.batch.target), tail.outputs, None
+    size, start, whole = size_of(tail.batch.target), _movable(tail), None
     try:
         free = least_loss(tail.loss_of, start, size=size)
     except (RuntimeError, ValueError):  # the loss takes nothing but probabilities
@@ -156,6 +156,14 @@ def floors(tail: OutputTail) -> tuple[float, float]:
         within = (low, high) if whole is None else (low.clamp(*whole), high.clamp(*whole))
         return least_loss(tail.loss_of, start, within=within, size=size), free
     return least_loss(lambda z: tail.loss_of(tail.run(z)), tail.given, size=size), free
+
+
+def _movable(tail: OutputTail) -> Tensor:
+    """The outputs, where the loss has a slope in them; one half where it has none, as where it cuts probabilities off near 1."""
+    own = tail.outputs.detach().clone().requires_grad_()
+    with torch.enable_grad(), quiet():
+        slope = torch.autograd.grad(tail.loss_of(own), own, allow_unused=True)[0]
+    return own.detach() if slope is None else torch.where(slope == 0, torch.full_like(own, 0.5), own).detach()
 
 
 def least_loss(
