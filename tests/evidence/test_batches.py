@@ -16,6 +16,7 @@ from theodolite.evidence.batches import (
     sample_of,
     shuffled,
     training_and_held_out,
+    validation_parts,
     whole_columns,
 )
 from theodolite.evidence.thresholds import FEWEST
@@ -41,6 +42,16 @@ def test_held_out_samples_are_trained_on_nowhere_though_epochs_repeat_them():
     assert rows(training) | rows(held) == rows(batches(subject(epochs)))
     assert not rows(training) & rows(held)
     assert max(map(len, training)) == 10
+
+
+@pytest.mark.parametrize(("repeats", "share"), [(9, 0.5), (1, 0.1)])
+def test_validation_counts_classes_as_training_draws_them(repeats, share):
+    x, _ = columns(400)
+    y = (torch.arange(400) % 10 == 0).long()
+    train = torch.cat([torch.arange(200), (y[:200] == 1).nonzero()[:, 0].repeat(repeats - 1)])
+    data = {"data": (x[train], y[train]), "validation": (x[200:], y[200:])}
+    held = validation_parts(Subject(nn.Linear(3, 2), loss=F.cross_entropy, checked=False, **data))
+    assert float(torch.cat([b.target for b in held]).float().mean()) == pytest.approx(share, abs=0.03)
 
 
 def test_batches_of_a_loader_stay_as_they_are():

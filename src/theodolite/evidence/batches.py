@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,10 @@ WHOLE = 2.0
 FEWER = 4.0
 """Samples with a target at many places make smaller batches, that so many times as many steps can be made: a few sequences are
 many answers."""
+
+OFTENER, MOST_CLASSES = 2.0, 100
+"""How many times as often as another a class is repeated where somebody wants it so: passes that are not whole repeat none twice
+as often as another. Targets of more values are no classes."""
 
 
 def batches(subject: Subject) -> tuple[Batch, ...]:
@@ -323,8 +328,39 @@ def _drawn_alike(loss: Any, answer: Any, target: Tensor) -> float:
 
 def validation_parts(subject: Subject) -> Sequence[Batch]:
     """The validation data, cut into parts where its batches are few."""
-    found: Sequence[Batch] = subject.once("validation parts", lambda: _held_parts(subject, validation_batches(subject)))
+
+    def cut() -> Sequence[Batch]:
+        found = _held_parts(subject, validation_batches(subject))
+        often = {} if not found or samples_coupled(subject) else _times_drawn(subject, found)
+        if not often:
+            return found
+        rows = [[i for i, label in enumerate(_labels(b)) for _ in range(often.get(label, 1))] for b in found]
+        return [rows_of(b, torch.tensor(r, device=b.target.device)) for b, r in zip(found, rows, strict=True)]
+
+    found: Sequence[Batch] = subject.once("validation parts", cut)
     return found
+
+
+def _times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:
+    """How often held-out samples of each class count where training repeats those of some, as it does with rare ones.
+
+    Such a training is not meant to learn how often each class occurs elsewhere: what is held out counts as training is drawn.
+    """
+    every = (batches(subject), distinct_batches(subject), held)
+    drawn, own, there = (Counter(label for batch in whole for label in _labels(batch)) for whole in every)
+    if not 1 < len(own) <= MOST_CLASSES or min(own.values()) < LEAST_ROWS or own.keys() != there.keys():
+        return {}
+    times = [drawn[label] / count for label, count in own.items()]
+    if max(times) < OFTENER * min(times):
+        return {}
+    shares = {label: drawn[label] / count for label, count in there.items()}
+    return {label: round(share / min(shares.values())) for label, share in shares.items()}
+
+
+def _labels(batch: Batch) -> list[float]:
+    """The target of each sample, where it is one number."""
+    fits = is_rows(batch) and batch.target.numel() == len(batch)
+    return batch.target.reshape(-1).tolist() if fits else []
 
 
 def _held_parts(subject: Subject, held: Sequence[Batch]) -> Sequence[Batch]:
