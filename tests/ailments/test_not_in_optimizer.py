@@ -68,3 +68,29 @@ def test_layers_in_a_plain_list(registered):
 @pytest.mark.parametrize("case", cases_of("not-in-optimizer"))
 def test_a_loop_with_the_error_is_named_and_its_twin_is_not(case):
     assert is_named_and_its_twin_is_not(case)
+
+
+class Held(nn.Module):
+    """A weight that is a tensor with a gradient, or a parameter; and what was kept of a pass."""
+
+    def __init__(self, registered):
+        super().__init__()
+        weight = torch.randn(16, 8) / 4
+        self.weight = nn.Parameter(weight) if registered else weight.requires_grad_()
+        self.seen = torch.zeros(2, requires_grad=True)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head((x @ self.weight).relu())
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_a_tensor_that_is_no_parameter(registered):
+    torch.manual_seed(0)
+    model = Held(registered)
+    data = [(torch.randn(32, 16), torch.randint(0, 3, (32,)))]
+    known = {"model": model, "data": data, "loss": nn.functional.cross_entropy}
+    found = alarms("not-in-optimizer", {**known, "optimizer": torch.optim.Adam(model.parameters())})
+    assert [(finding.where, finding.remedy) for finding in found] == (
+        [] if registered else [("weight", "nn.Parameter(...)")]
+    )

@@ -13,7 +13,9 @@ from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.run import Run
+from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
+from theodolite.evidence.batches import asked_batch
 from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.layer_signals import parameters_held, signals
 from theodolite.evidence.start import origin_tensors
@@ -52,33 +54,61 @@ def _says(subject: Subject, names: Sequence[str]) -> str:
     )
 
 
-def _unregistered(subject: Subject) -> list[str]:
-    """Modules with weights that a plain list, tuple or dict of a module holds: no module knows of them, so nobody trains them."""
+def _unregistered(subject: Subject) -> list[tuple[str, bool]]:
+    """Weights in an attribute that no module knows of, so nobody trains them, and whether it holds tensors alone.
+
+    These are layers in a plain list, tuple or dict, or tensors that require a gradient and are no nn.Parameter of the model.
+    """
     assert subject.model is not None
-    own, held, found = set(map(id, subject.model.modules())), parameters_held(subject), []
+    own, held, found = (
+        set(map(id, (*subject.model.modules(), *subject.model.parameters()))),
+        parameters_held(subject),
+        [],
+    )
     for path, module in subject.model.named_modules():
         for name, value in vars(module).items():
-            if name in ("_modules", "_parameters", "_buffers") or not isinstance(value, list | tuple | dict):
+            if name in ("_modules", "_parameters", "_buffers"):
                 continue
-            parts = value.values() if isinstance(value, dict) else value
-            aside = [m for m in parts if isinstance(m, nn.Module) and id(m) not in own]
-            if any(id(p) not in held and p.requires_grad for m in aside for p in m.parameters()):
-                found.append(f"{path}.{name}".lstrip("."))
+            parts = (
+                value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else (value,)
+            )
+            aside = [m for m in parts if isinstance(m, nn.Module | torch.Tensor) and id(m) not in own]
+            layers = [m for m in aside if isinstance(m, nn.Module) and value is not m]
+            tensors = [
+                t for t in aside if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad and id(t) not in held
+            ]
+            if any(id(p) not in held and p.requires_grad for m in layers for p in m.parameters()):
+                found.append((f"{path}.{name}".lstrip("."), False))
+            elif tensors and _has_slope(subject, tensors):
+                found.append((f"{path}.{name}".lstrip("."), True))
     return found
+
+
+def _has_slope(subject: Subject, tensors: list[torch.Tensor]) -> bool:
+    """Whether the loss depends on one of them: what was kept of a pass is no weight."""
+    with untouched(subject.model), torch.enable_grad():
+        slopes = torch.autograd.grad(subject.loss_on(asked_batch(subject)), tensors, allow_unused=True)
+    return any(slope is not None for slope in slopes)
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     assert subject.model is not None
-    lists = _unregistered(subject)
-    if lists:
+    aside = _unregistered(subject)
+    if aside:
+        name, tensors = aside[0]
+        what = (
+            "is a tensor that requires a gradient but no nn.Parameter"
+            if tensors
+            else "keeps layers in a plain Python list"
+        )
         yield Finding(
             severity="critical" if not present_skill(subject) >= CRITICAL else "warning",
-            where=lists[0],
-            says=f"{lists[0]} keeps layers in a plain Python list: model.parameters() does not list their weights, so the "
-            "optimizer never trains them and a checkpoint does not save them.",
-            remedy="nn.ModuleList([...]) (or nn.ModuleDict) in place of the list",
-            suggested={"module_list": lists},
-            evidence=(evidence("lists of layers that are not registered", len(lists)),),
+            where=name,
+            says=f"{name} {what}: model.parameters() does not list its weights, so the optimizer never trains them and a "
+            "checkpoint does not save them.",
+            remedy="nn.Parameter(...)" if tensors else "nn.ModuleList([...]) (or nn.ModuleDict) in place of the list",
+            suggested={"parameter" if tensors else "module_list": [path for path, one in aside if one == tensors]},
+            evidence=(evidence("attributes with weights that are not registered", len(aside)),),
         )
     names = _missing(subject)
     if not names:
