@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import theodolite as th
 from fixtures.fresh import digits_like, patient, seeded
 from fixtures.judging import alarms
 
@@ -62,3 +63,19 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("too-narrow", build(seed))
+
+
+@pytest.mark.parametrize(("units", "told"), [(2, True), (8, False)])
+def test_a_gate_on_which_few_units_are_stuck(units, told):
+    x = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(2, units), nn.ReLU(), nn.Linear(units, 1))
+    optimizer = torch.optim.Adam(model.parameters(), 0.05)
+    y, loss = torch.tensor([[0.0], [1.0], [1.0], [0.0]]), F.binary_cross_entropy_with_logits
+    watch = th.Watch(model, probe=(x, y), loss=loss, optimizer=optimizer, every=100)
+    for step in range(200):
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step()
+        watch(step)
+    assert ("too-narrow" in [finding.name for finding in watch.diagnosis.findings]) is told

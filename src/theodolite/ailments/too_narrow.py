@@ -5,8 +5,9 @@ input dimension d cannot approximate a large class of functions (Hanin and Sellk
 and the least width in $L^p$ is max(d + 1, outputs) (Park et al. 2021). Here d is the intrinsic dimension of the data (from
 ratios of neighbor distances), with its error. A layer narrower than half of d is the symptom; a copy with wider hidden layers,
 initialized again and trained the same way, decides. A bottleneck that is narrow on purpose, but not narrower than the data's
-dimension, is not reported. Layers without an activation between them are one linear layer, which is exact; whether that matters
-is tried by adding activations on a copy.
+dimension, is not reported. All the rows of a small table, such as a logic gate, are fitted by as many units; with fewer a
+training may get stuck, and what more units win is tried, too. Layers without an activation between them are one linear layer,
+which is exact; whether that matters is tried by adding activations on a copy.
 """
 
 import math
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from theodolite.core.ailment import Ailment, Finding, few_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows, is_thinned, samples
+from theodolite.evidence.batches import batches, first_rows, is_thinned, judged_is_trained, samples
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.start import largest_lr
@@ -93,7 +94,9 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
     if name is None or numbers[name] >= UNITS:
         return
     need = _needed(sample.inputs[0])
-    if not numbers[name] < part * need:
+    rows = len(torch.unique(sample.inputs[0].flatten(1), dim=0)) if judged_is_trained(subject) else 0
+    is_narrow = numbers[name] < part * need
+    if not is_narrow and not numbers[name] < rows:
         return
     times = max(2, math.ceil(UNITS / max(1, numbers[name])))
 
@@ -106,7 +109,7 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
         return finding_of(
             outcome,
             f"The network is too narrow: only {numbers[name]} number{' passes' if numbers[name] == 1 else 's pass'} through "
-            f"layer {name}, and the data have {need:.1f} dimensions.",
+            f"layer {name}, and the data have {f'{need:.1f} dimensions' if is_narrow else f'{rows} different rows'}.",
             f"{times} times as many units in every hidden layer: {numbers[name] * times} in layer {name}"
             + ("" if outcome.trial.change.lr == 1.0 else f", with lr={lr:g}"),
             {"width": numbers[name] * times} | ({} if outcome.trial.change.lr == 1.0 else {"lr": lr}),
@@ -114,8 +117,9 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
         )
 
     wide = Change(f"{times} times as wide", network=build)
-    for change in (wide, wide.at_lr(0.1)):  # the step that a network bears falls with its width
-        yield Intervention(change, found, rank=26, sign=True)
+    yield Intervention(wide, found, rank=26 if is_narrow else 45, sign=is_narrow)
+    # the step that a network bears falls with its width; where the smaller step is enough it is the cause
+    yield Intervention(wide.at_lr(0.1), found, rank=45, sign=is_narrow)
 
 
 def _needed(x: Tensor) -> float:

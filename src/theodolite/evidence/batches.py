@@ -41,10 +41,6 @@ FEWER = 4.0
 """Samples with a target at many places make smaller batches, that so many times as many steps can be made: a few sequences are
 many answers."""
 
-OFTENER, MOST_CLASSES = 2.0, 100
-"""How many times as often as another a class is repeated where somebody wants it so: passes that are not whole repeat none twice
-as often as another. Targets of more values are no classes."""
-
 
 def batches(subject: Subject) -> tuple[Batch, ...]:
     """Some batches of the data, as training has them, on the model's device; batches are thinned where a step is dear."""
@@ -233,9 +229,14 @@ def judged_is_trained(subject: Subject) -> bool:
 
     def measured() -> bool:
         training, held = training_and_held_out(subject)
-        if not all(is_rows(b) for b in (*training, *held)) or sum(map(len, held)) > FEWEST:
+        if not all(is_rows(b) for b in (*training, *held)):
             return False
-        return {k for b in held for k in _row_keys(b)} <= {k for b in training for k in _row_keys(b)}
+        judged = set[bytes]()
+        for batch in held:
+            judged.update(_row_keys(batch))
+            if len(judged) > FEWEST:
+                return False
+        return judged <= {k for b in training for k in _row_keys(b)}
 
     return bool(subject.once("judged is trained", measured))
 
@@ -348,10 +349,10 @@ def _times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:
     """
     every = (batches(subject), distinct_batches(subject), held)
     drawn, own, there = (Counter(label for batch in whole for label in _labels(batch)) for whole in every)
-    if not 1 < len(own) <= MOST_CLASSES or min(own.values()) < LEAST_ROWS or own.keys() != there.keys():
+    if not own or min(own.values()) < LEAST_ROWS or own.keys() != there.keys():
         return {}
     times = [drawn[label] / count for label, count in own.items()]
-    if max(times) < OFTENER * min(times):
+    if max(times) < 2 * min(times):  # a pass that is not whole repeats no class twice as often as another
         return {}
     shares = {label: drawn[label] / count for label, count in there.items()}
     return {label: round(share / min(shares.values())) for label, share in shares.items()}
