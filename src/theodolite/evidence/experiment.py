@@ -31,6 +31,7 @@ from theodolite.evidence.thresholds import (
     MOST,
     NOTHING,
     SHORT,
+    STILL,
     WELL,
     WORST,
     WORTH,
@@ -163,12 +164,12 @@ def _told(score: Score) -> str:
 
 
 def _with_error(value: float, error: float) -> str:
-    """A value with no more digits than its error allows.
+    """A value with no more digits than its error allows; alone where the error is one of rounding.
 
-    >>> _with_error(0.14321, 0.0213), _with_error(5340.2, 61.0), _with_error(3.59e8, 2.1e7), _with_error(0.25, math.nan)
-    ('0.14 ± 0.02', '5340 ± 60', '3.6e+08 ± 2e+07', '0.25')
+    >>> _with_error(0.14321, 0.0213), _with_error(5340.2, 61.0), _with_error(3.59e8, 2.1e7), _with_error(0.4780, 8e-18)
+    ('0.14 ± 0.02', '5340 ± 60', '3.6e+08 ± 2e+07', '0.478')
     """
-    if not 0 < error < math.inf:
+    if not STILL * abs(value) < error < math.inf:
         return f"{value:.3g}"
     digits = max(1, 1 + math.floor(math.log10(max(abs(value), error))) - math.floor(math.log10(error)))
     if max(abs(value), error) >= 1e5 or error < 1e-4:
