@@ -162,8 +162,8 @@ def _movable(tail: OutputTail) -> Tensor:
     """The outputs, where the loss has a slope in them; one half where it has none, as where it cuts probabilities off near 1."""
     own = tail.outputs.detach().clone().requires_grad_()
     with torch.enable_grad(), quiet():
-        slope = torch.autograd.grad(tail.loss_of(own), own, allow_unused=True)[0]
-    return own.detach() if slope is None else torch.where(slope == 0, torch.full_like(own, 0.5), own).detach()
+        slope = torch.autograd.grad(tail.loss_of(own), own, materialize_grads=True)[0]
+    return torch.where(slope == 0, torch.full_like(own, 0.5), own).detach()
 
 
 def least_loss(
