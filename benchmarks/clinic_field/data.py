@@ -320,3 +320,85 @@ def raw_pixels_before_batch_norm(fixed):
     model = nn.Sequential(nn.BatchNorm2d(1), *cnn(norm="batch"))
     pairs = (factor * x + shift, y), (factor * x_held + shift, y_held)
     return Run(model, *pairs, F.cross_entropy, ADAM(model.parameters(), 3e-3), steps=250)
+
+
+@case(
+    "inputs-not-scaled",
+    "outputs-squashed",
+    "units-dead",
+    source="geeksmental.com/question/why-does-accuracy-remain-the-same",
+)
+def numbers_below_or_above_fifty_thousand(fixed):
+    """Asked: whether a number is below 50,000 is said with an accuracy of one half, by a ReLU output under binary cross-entropy.
+    Answer: a sigmoid there, and inputs scaled."""
+    g = torch.Generator().manual_seed(31)
+    x = 1e5 * torch.rand(1400, 1, generator=g)
+    y = (x > 5e4).float()
+    x = x / 1e5 - 0.5 if fixed else x
+    model = mlp(1, 8, 5, 1, end=nn.Sigmoid() if fixed else nn.ReLU())
+
+    def loss(output, target):
+        return F.binary_cross_entropy(output.clamp(1e-7, 1 - 1e-7), target)
+
+    def right(run):
+        return float(((outputs(run) > 0.5) == (run.validation[1] > 0.5)).float().mean())
+
+    pairs = (x[:1000], y[:1000]), (x[1000:], y[1000:])
+    return Run(model, *pairs, loss, ADAM(model.parameters(), 5e-3), steps=600, score=right, chance=0.5)
+
+
+@case(
+    "targets-not-scaled",
+    "inputs-not-scaled",
+    "step-too-small",
+    "trained-too-short",
+    source="ai.stackexchange.com/questions/15409",
+)
+def calculator_of_large_numbers(fixed):
+    """Asked: a network for sums, differences and products of numbers up to 1,000 is far off. Answer: products reach a million;
+    scale what goes in and out."""
+    g = torch.Generator().manual_seed(32)
+    pair, which = 1000 * torch.rand(3000, 2, generator=g), torch.randint(3, (3000,), generator=g)
+    every = torch.stack([pair.sum(1), pair[:, 0] - pair[:, 1], pair.prod(1)], 1)
+    x, y = torch.cat([pair, F.one_hot(which, 3).float()], 1), every.gather(1, which[:, None])
+    y = y + 0.1 * y.std() * torch.randn(3000, 1, generator=g)
+    if fixed:
+        x, y = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
+    model = mlp(5, 64, 64, 1)
+    optimizer = torch.optim.RMSprop(model.parameters(), 1e-3, alpha=0.9)
+    return Run(model, (x[:2400], y[:2400]), (x[2400:], y[2400:]), F.mse_loss, optimizer, steps=1000)
+
+
+@case(
+    "inputs-not-scaled",
+    "step-too-large",
+    "gradient-explodes",
+    "weights-not-finite",
+    source="discuss.pytorch.org t/104428 (three powers)",
+)
+def powers_of_one_column(fixed):
+    """Asked: a line through x, x squared and x cubed becomes NaN. Answer: the cubes are hundreds of times larger; scale the
+    columns."""
+    g = torch.Generator().manual_seed(34)
+    x = 10 * torch.rand(500, 1, generator=g) - 5
+    y = 1 + 0.5 * x - 0.3 * x**2 + 0.05 * x**3 + 0.3 * torch.randn(500, 1, generator=g)
+    x = torch.cat([x, x**2, x**3], 1)
+    x = (x - x.mean(0)) / x.std(0) if fixed else x
+    model = nn.Linear(3, 1)
+    optimizer = SGD(model.parameters(), 0.01 if fixed else 0.001)
+    return Run(model, (x[:400], y[:400]), (x[400:], y[400:]), F.mse_loss, optimizer, steps=400)
+
+
+@case("classes-unbalanced", source="stackoom.com/en/question/4QOjQ (stackoverflow)")
+def frauds_among_the_honest(fixed):
+    """Asked: a network for fraud says honest to all; the accuracy is 99.8 %. Answer: frauds are rare; weight them, or draw them
+    more often. Scored by the mean accuracy of both classes."""
+    g = torch.Generator().manual_seed(35)
+    y = (torch.rand(6000, generator=g) < 0.02).long()
+    x = torch.randn(6000, 5, generator=g) + y[:, None] * torch.tensor([1.5, -1.2, 1.0, 0.0, 0.0])
+    train, held = (x[:4500], y[:4500]), (x[4500:], y[4500:])
+    if fixed:
+        rows = torch.cat([(train[1] == 0).nonzero()[:, 0], (train[1] == 1).nonzero()[:, 0].repeat(49)])
+        train = train[0][rows], train[1][rows]
+    model = mlp(5, 10, 10, 2)
+    return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 1e-3), steps=600, score=balanced_accuracy)

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from . import sets
 from .case import Pair, Run, case, train
-from .parts import LoraLinear, mlp
+from .parts import LoraLinear, Rnn, mlp
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
 
@@ -182,3 +182,41 @@ def backbone_frozen_on_purpose(fixed):
     if not fixed:
         _freeze(model, 0)
     return Run(model, *data, F.cross_entropy, ADAM(_free(model), 1e-3), batch=16, steps=250)
+
+
+class _Words(nn.Module):
+    """Frozen word vectors and a recurrent network over them."""
+
+    def __init__(self, vectors: Tensor):
+        super().__init__()
+        self.vectors = nn.Embedding.from_pretrained(vectors, freeze=True)
+        self.rnn = Rnn(nn.GRU, vectors.shape[1], 16, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rnn(self.vectors(x))
+
+
+@case(
+    "frozen-by-mistake",
+    "inputs-merge",
+    "signal-vanishes",
+    "layer-cut-off",
+    source="JudyYe/zero-shot-gcn issue 2; keras-team/keras issue 5185",
+)
+def word_vectors_not_found(fixed):
+    """Asked: with pretrained word vectors the accuracy does not move from one half. Answer: no word was found in their file, so
+    that all vectors are zero, and they are frozen."""
+    g = torch.Generator().manual_seed(38)
+    y = torch.randint(2, (1200,), generator=g)
+    told = torch.rand(1200, 12, generator=g) < 0.5
+    x = torch.where(
+        told,
+        torch.randint(30, (1200, 12), generator=g) + 30 * y[:, None],
+        torch.randint(60, 100, (1200, 12), generator=g),
+    )
+    vectors = torch.randn(100, 16, generator=g)
+    vectors[:30, 0] += 1.5
+    vectors[30:60, 0] -= 1.5
+    model = _Words(vectors if fixed else torch.zeros_like(vectors))
+    optimizer = ADAM(_free(model), 5e-3)
+    return Run(model, (x[:900], y[:900]), (x[900:], y[900:]), F.cross_entropy, optimizer, steps=200)

@@ -291,3 +291,24 @@ def evaluation_mode_without_effect(fixed):
     model = Rnn(nn.GRU, 4, 24, 3, batch_first=True)
     step = plain_step if fixed else _in_eval
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 1e-2), steps=200, step=step)
+
+
+class _Kept(nn.Module):
+    """A layer whose weight is a tensor with a gradient, but no parameter, and one that is as it should be."""
+
+    def __init__(self, parameter: bool):
+        super().__init__()
+        weight = torch.randn(64, 24) / 64
+        self.weight = nn.Parameter(weight) if parameter else weight.requires_grad_()
+        self.head = nn.Linear(24, 10)
+
+    def forward(self, x):
+        return self.head((x @ self.weight).tanh())
+
+
+@case("not-in-optimizer", "layer-untrained", "frozen-by-mistake", source="docs.pytorch.org, nn.Parameter")
+def tensor_that_is_no_parameter(fixed):
+    """Asked: a weight made by randn with requires_grad does not change. Answer: only an nn.Parameter is in parameters()."""
+    train, held = sets.digits()
+    model = _Kept(fixed)
+    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.05, momentum=0.9), steps=150)

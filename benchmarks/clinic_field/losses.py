@@ -254,3 +254,76 @@ def log_softmax_before_cross_entropy(fixed):
     train, held = sets.digits()
     model = mlp(64, 48, 10, end=None if fixed else nn.LogSoftmax(-1))
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 2e-3), steps=250)
+
+
+@case("outputs-squashed", "targets-not-scaled", source="stackoverflow.com/questions/44601367")
+def sigmoid_under_targets_of_three(fixed):
+    """Asked: an autoencoder of rows such as 1, 2, 3 answers with numbers below one. Answer: a sigmoid cannot reach them; no
+    activation on the decoder."""
+    g = torch.Generator().manual_seed(44)
+    z = torch.rand(700, 2, generator=g)
+    x = torch.stack([1 + z[:, 0], 2 + z[:, 1] - 0.5 * z[:, 0], 3 - z[:, 1], 2 + z[:, 0] - z[:, 1]], 1)
+    model = mlp(4, 8, 2, 8, 4, act=nn.Tanh, end=None if fixed else nn.Sigmoid())
+    return Run(model, (x[:450], x[:450]), (x[450:], x[450:]), F.mse_loss, ADAM(model.parameters(), 1e-2), steps=900)
+
+
+@case("outputs-squashed", "loss-mismatched", source="stackoverflow.com/questions/44164749")
+def several_labels_under_one_softmax(fixed):
+    """Asked: how are several labels a sample predicted? Answer: not by a softmax, which lets one label up by taking the others
+    down; a sigmoid each, with binary cross-entropy."""
+    g = torch.Generator().manual_seed(45)
+    x = torch.randn(1600, 20, generator=g)
+    y = (x @ torch.randn(20, 8, generator=g) + 1.5 > 0).float()
+    model = mlp(20, 64, 8, end=nn.Sigmoid() if fixed else nn.Softmax(-1))
+    optimizer = ADAM(model.parameters(), 3e-3)
+    pairs = (x[:1200], y[:1200]), (x[1200:], y[1200:])
+    chance = float(y[1200:].mean())
+    return Run(model, *pairs, F.binary_cross_entropy, optimizer, steps=600, score=_labels_right, chance=chance)
+
+
+@torch.no_grad()
+def _labels_right(run: Run) -> float:
+    return float(((outputs(run) > 0.5) == (run.validation[1] > 0.5)).float().mean())
+
+
+def _of_their_sum(output: Tensor, target: Tensor) -> Tensor:
+    """A cross-entropy that divides outputs by their sum first."""
+    return -(target * (output / output.sum(-1, keepdim=True)).clamp(1e-7, 1).log()).sum(-1).mean()
+
+
+@case("loss-mismatched", "layer-cut-off", "gradient-vanishes", source="getcodesolution.com (stackoverflow)")
+def cross_entropy_of_classes_on_one_output(fixed):
+    """Asked: one output for zeros and ones under a cross-entropy of classes: why is nothing learned? Answer: that loss wants one
+    column a class; squares, or the binary one."""
+    (x, y), (x_held, y_held) = sets.circles()
+    model = mlp(2, 16, 1, end=nn.Sigmoid())
+    pairs = (x, y[:, None].float()), (x_held, y_held[:, None].float())
+    loss = F.binary_cross_entropy if fixed else _of_their_sum
+    return Run(model, *pairs, loss, ADAM(model.parameters(), 1e-2), steps=500, score=_labels_right, chance=0.5)
+
+
+@case(
+    "loss-mismatched",
+    "targets-not-scaled",
+    source="huanglianghua/siamfc-pytorch issue 37; tensorflow/tensorflow issue 71638",
+)
+def binary_labels_of_one_and_two(fixed):
+    """Asked: the binary cross-entropy goes far below zero and all is one class. Answer: labels must be 0 and 1, not 1 and 2."""
+    (x, y), (x_held, y_held) = sets.circles()
+    first = 0.0 if fixed else 1.0
+    model = mlp(2, 24, 1)
+
+    def right(run):
+        return float(((outputs(run) > 0) == (run.validation[1] > first)).float().mean())
+
+    pairs = (x, y[:, None] + first), (x_held, y_held[:, None] + first)
+    loss, optimizer = F.binary_cross_entropy_with_logits, ADAM(model.parameters(), 1e-2)
+    return Run(model, *pairs, loss, optimizer, steps=400, score=right, chance=0.5)
+
+
+@case("regularised-too-hard", "statistics-differ", "outputs-squashed", source="stackoverflow.com/questions/74181228")
+def dropout_behind_the_last_layer(fixed):
+    """Asked: which layer does a dropout belong to? Answer: to the one before it; behind the last it drops the answer itself."""
+    (x, y), (x_held, y_held) = sets.friedman()
+    model = mlp(10, 48, 48, 1, end=None if fixed else nn.Dropout(0.5))
+    return Run(model, (x, y + 2), (x_held, y_held + 2), F.mse_loss, ADAM(model.parameters(), 2e-3), steps=600)

@@ -305,3 +305,56 @@ def batch_first_as_it_should_be(fixed):
     train, held = sets.tones()
     model = Rnn(nn.LSTM, 4, 24 if fixed else 16, 3, batch_first=True)
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 1e-2), steps=250)
+
+
+def _series(like: int = 24) -> tuple[Tensor, Tensor]:
+    """Pieces of two waves with some noise, of unit size, and the number that follows each."""
+    g = torch.Generator().manual_seed(37)
+    t = torch.arange(900.0)
+    whole = torch.sin(t / 4) + 0.5 * torch.sin(t / 9 + 1) + 0.15 * torch.randn(900, generator=g)
+    rows = whole.unfold(0, like + 1, 1)
+    rows = rows[torch.randperm(len(rows), generator=g)]
+    return rows[:, :like, None], rows[:, like:]
+
+
+@case(
+    "targets-not-scaled",
+    "trained-too-short",
+    "step-too-small",
+    "inputs-not-scaled",
+    source="techfeed.net/pt/470072 (stackoverflow)",
+)
+def relative_changes_of_a_thousandth(fixed):
+    """Asked: predicted changes of a price, a few thousandths, are squashed toward nothing. Answer: scale them, and train on."""
+    x, y = _series()
+    size = 1.0 if fixed else 2e-3
+    model = Rnn(nn.LSTM, 1, 24, 1, batch_first=True)
+    optimizer = ADAM(model.parameters(), 3e-3)
+    return Run(
+        model, (x[:600] * size, y[:600] * size), (x[600:] * size, y[600:] * size), F.mse_loss, optimizer, steps=250
+    )
+
+
+@case(
+    "targets-not-scaled",
+    "inputs-not-scaled",
+    "units-saturated",
+    "step-too-small",
+    source="hunkim/DeepLearningZeroToAll pull request 137",
+)
+def prices_as_they_are(fixed):
+    """Asked: a recurrent network on closing prices of some hundreds draws a flat line. Answer: scale them to around one."""
+    x, y = _series(20)
+    shift, size = (0.0, 1.0) if fixed else (400.0, 50.0)
+    model = Rnn(nn.LSTM, 1, 24, 1, batch_first=True)
+    pairs = (shift + size * x[:600], shift + size * y[:600]), (shift + size * x[600:], shift + size * y[600:])
+    return Run(model, *pairs, F.mse_loss, ADAM(model.parameters(), 5e-3), steps=300)
+
+
+@case("outputs-squashed", "layer-cut-off", "gradient-vanishes", source="keras-team/keras issue 500")
+def softmax_of_one_number(fixed):
+    """Asked: a recurrent network answers 1 whatever it is given. Answer: its output is a softmax of one number, which is 1."""
+    x, y = _series()
+    model = Rnn(nn.GRU, 1, 24, 1, batch_first=True)
+    model = model if fixed else nn.Sequential(model, nn.Softmax(-1))
+    return Run(model, (x[:600], y[:600]), (x[600:], y[600:]), F.mse_loss, ADAM(model.parameters(), 5e-3), steps=250)

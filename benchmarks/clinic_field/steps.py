@@ -296,3 +296,51 @@ def schedule_by_step_as_it_should_be(fixed):
         return min(1.0, (step + 1) / warm) * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * step / steps)))
 
     return Run(model, train, held, token_loss, optimizer, steps=steps, schedule=factor)
+
+
+@case(
+    "schedule-ended",
+    "step-too-small",
+    "loss-stalls",
+    "trained-too-short",
+    source="stats.stackexchange.com/questions/211334",
+)
+def decay_counted_in_batches(fixed):
+    """Asked: what does decay do to the rate? Answer: it divides it by 1 + decay * iterations, and those are batches: 0.5 leaves
+    next to nothing after some."""
+    train, held = sets.digits()
+    model = mlp(64, 32, 10)
+    decay = 1e-4 if fixed else 0.5
+    optimizer = SGD(model.parameters(), 0.1)
+    return Run(model, train, held, F.cross_entropy, optimizer, steps=500, schedule=lambda step: 1 / (1 + decay * step))
+
+
+@case("step-too-small", "trained-too-short", source="apache/mxnet issue 1546")
+def step_of_two_millionths(fixed):
+    """Asked: zeros and ones to a number, and the answer is the same for all. Answer: scale, and other rates than 2e-6."""
+    g = torch.Generator().manual_seed(36)
+    x = (torch.rand(1500, 16, generator=g) > 0.5).float()
+    y = x @ torch.randn(16, 1, generator=g)
+    y = (y - y.mean()) / y.std()
+    model = mlp(16, 32, 10, 5, 1)
+    optimizer = SGD(model.parameters(), 0.02 if fixed else 2e-6, momentum=0.9)
+    return Run(model, (x[:1200], y[:1200]), (x[1200:], y[1200:]), F.mse_loss, optimizer, steps=500)
+
+
+@case("trained-too-short", "step-too-small", "batch-noise", source="explosion/spaCy issue 2605")
+def all_rows_in_one_batch(fixed):
+    """Asked: twenty epochs and hardly better than guessing. Answer: with all rows in a batch that is twenty steps; smaller
+    batches."""
+    train, held = sets.wine()
+    model = mlp(13, 16, 3, act=nn.Tanh)
+    size, steps = (8, 450) if fixed else (120, 20)
+    return Run(model, train, held, F.cross_entropy, SGD(model.parameters(), 0.01), batch=size, steps=steps)
+
+
+@case("step-too-large", "gradient-explodes", source="distillpub/post--momentum issue 90")
+def momentum_of_almost_one(fixed):
+    """Asked: the loss goes up and down without end. Answer: momentum of 0.99 makes a step a hundred times as long; take less."""
+    train, held = sets.friedman()
+    model = mlp(10, 24, 1)
+    optimizer = SGD(model.parameters(), 0.01 if fixed else 0.1, momentum=0.9 if fixed else 0.99)
+    return Run(model, train, held, F.mse_loss, optimizer, steps=500)
