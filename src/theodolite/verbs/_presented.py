@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Presentable(ABC):
-    """A result gives its ``rows``, its ``table`` for the terminal, its ``page`` and its ``document``; the rest is here."""
+    """A result gives its ``rows``, its ``table`` for the terminal and its ``document``; the rest is here."""
 
     columns: ClassVar[tuple[str, ...]] = ("instrument", *COLUMNS)
     kind: ClassVar[str] = ""  # of document, where there is a schema of it
@@ -37,12 +39,19 @@ class Presentable(ABC):
         """For the terminal."""
 
     @abstractmethod
-    def page(self) -> str:
-        """One HTML document that needs nothing beside it."""
-
-    @abstractmethod
     def document(self) -> Any:
         """What `json` writes."""
+
+    @property
+    def title(self) -> str:
+        """What its page is called: what it is, unless it says more."""
+        return " ".join(re.findall("[A-Z][a-z]*", type(self).__name__)).capitalize()
+
+    def page(self) -> str:
+        """One HTML document that needs nothing beside it: the table, unless there is more to show."""
+        from theodolite.report.sites import document_page
+
+        return document_page(self.title, f"<h1>{escape(self.title)}</h1><pre>{escape(self.text())}</pre>")
 
     def text(self, width: int = 120) -> str:
         """The table as plain text."""
@@ -82,8 +91,6 @@ class Presentable(ABC):
         return self.text()
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         return f"<pre>{escape(self.text())}</pre>"
 
 

@@ -45,16 +45,6 @@ class FeatureSimilarity(Presentable):
 
         return similarity_table(self)
 
-    def page(self) -> str:
-        """The table as a page."""
-        from html import escape
-
-        from theodolite.report.sites import document_page
-
-        return document_page(
-            "Similarity of features", f"<h1>Similarity of features</h1><pre>{escape(self.text())}</pre>"
-        )
-
 
 def similarity(
     model: nn.Module, other: nn.Module, *, data: Any, samples: int = 256, permutations: int = 99

@@ -81,12 +81,6 @@ class Health(Presentable):
             table.add_row(marks[answer.verdict], answer.name, Text(words))
         return Group(table, "", Text(self.headline + "."))
 
-    def page(self) -> str:
-        """The table as a page."""
-        from html import escape
-
-        return f"<!doctype html><meta charset=utf-8><title>theodolite doctor</title><pre>{escape(self.text())}</pre>"
-
     def document(self) -> dict[str, Any]:
         """What `json` writes."""
         return {"good": self.good, "headline": self.headline, "answers": self.rows()}

@@ -111,12 +111,6 @@ class StepSizes(Presentable):
             lines.append(as_cell(words))
         return Group(table, "", *lines)
 
-    def page(self) -> str:
-        """The table as a page."""
-        from html import escape
-
-        return f"<!doctype html><meta charset=utf-8><title>theodolite learning rates</title><pre>{escape(self.text())}</pre>"
-
     def document(self) -> dict[str, Any]:
         """What `json` writes."""
         return asdict(self)

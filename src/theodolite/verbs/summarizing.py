@@ -69,15 +69,10 @@ class Summary(Presentable):
 
         return summary_table(self)
 
-    def page(self) -> str:
-        """The table as a page."""
-        from html import escape
-
-        from theodolite.report.sites import document_page
-
-        return document_page(
-            f"Summary of {self.subject}", f"<h1>{escape(self.subject)}</h1><pre>{escape(self.text())}</pre>"
-        )
+    @property
+    def title(self) -> str:
+        """What was summed up."""
+        return f"Summary of {self.subject}"
 
 
 def summary(model: nn.Module, *, data: Any = None, loss: Callable[[Any, Any], Any] | None = None) -> Summary:

@@ -125,12 +125,6 @@ class Transfer(Presentable):
         )
         return f"x {one.factor:.4g}: {one.why}. {one.by_hand} ({hung})."
 
-    def page(self) -> str:
-        """The table as a page."""
-        from html import escape
-
-        return f"<!doctype html><meta charset=utf-8><title>theodolite transfer</title><pre>{escape(self.text())}</pre>"
-
     def document(self) -> dict[str, Any]:
         """What `json` writes."""
         return {"tensors": [asdict(t) for t in self.tensors], "multipliers": [asdict(m) for m in self.multipliers]}

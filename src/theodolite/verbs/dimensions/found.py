@@ -29,7 +29,7 @@ class Plane:
 class Found:
     """What the steps of the work have found so far."""
 
-    graph: Neighbors | None = None
+    graph: Neighbors = field(init=False)
     rank: int = 0
     values: dict[str, Estimate] = field(default_factory=dict)
     readings: dict[str, list[Reading]] = field(default_factory=dict)

@@ -165,7 +165,6 @@ def dimension(
     for step in tracked(work, total=len(work), label="estimating dimension"):
         step()
     graph, values = state.graph, state.values
-    assert graph is not None
     facts = {
         "rows": f"{rows.given:,} given, {len(rows):,} distinct",
         "columns": f"{rows.columns + rows.constant} given, {rows.columns} that vary",
@@ -189,7 +188,7 @@ def dimension(
 def _single(x: Any, method: str) -> Estimate:
     from theodolite.measure import dimension as measure
     from theodolite.measure.dimension import embeddings
-    from theodolite.verbs.dimensions.counts import above_noise, by_null_space
+    from theodolite.verbs.dimensions.steps import above_noise, by_null_space
 
     simple: dict[str, Callable[[Any], Estimate]] = {
         "twonn": measure.dimension_twonn,

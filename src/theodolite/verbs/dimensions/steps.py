@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 from theodolite.core.checks import InputError
 from theodolite.core.question import Skipped
 from theodolite.core.reading import Estimate, Series
-from theodolite.verbs.dimensions.counts import above_noise, by_null_space
 from theodolite.verbs.dimensions.found import Found, Plane
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from theodolite.measure.dimension import Neighbors
 
 LARGEST = 128
 """Neighbors in the shared graph: Gride up to its 64th and 128th."""
@@ -24,6 +21,7 @@ WITHOUT_COPIES = "TwoNN, calibrated, without near-duplicates"
 
 def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callable[[], None]]:
     """The steps in order; each adds to the state, or says why it could not."""
+    from theodolite.measure import dimension as measure
 
     def guarded(name: str, step: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:
@@ -34,26 +32,101 @@ def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callab
 
         return run
 
+    def one(family: str, name: str, estimate: Callable[[], Estimate], meaning: str) -> Callable[[], None]:
+        return lambda: state.add(family, name, estimate(), meaning)
+
+    def few(most: int) -> tuple[int, int]:
+        return min(most // 2, state.graph.count // 2), min(most, state.graph.count)
+
     steps: dict[str, Callable[[], None]] = {
         "variance": lambda: _variance(rows, state),
         "nearest neighbors": lambda: _graph(rows, state),
         "TwoNN": lambda: _twonn(state),
-        "MLE": lambda: _mle(state),
-        "correlation dimension": lambda: _correlation(state),
+        "MLE": one(
+            "neighbors",
+            "MLE, k = 10 to 20",
+            lambda: measure.dimension_mle(state.graph, neighbors=few(20)),
+            "Maximum likelihood over 10 to 20 neighbors: a larger scale, a smaller error, more bias by edges.",
+        ),
+        "correlation dimension": one(
+            "neighbors",
+            "correlation dimension",
+            lambda: measure.dimension_correlation(state.graph, neighbors=few(20)),
+            "How the number of close pairs grows with distance; dense regions weigh most.",
+        ),
         "scales": lambda: _scales(state),
         "near-duplicates": lambda: _copies(state),
-        "calibrated": lambda: _calibrated(rows, state),
-        "angles": lambda: _angles(rows, state),
+        "calibrated": one(
+            "neighbors",
+            "TwoNN, calibrated",
+            lambda: measure.dimension_calibrated(rows),
+            "The dimension of a cube or Gaussian of as many rows (at most 1,500) that TwoNN would read the same; the "
+            "difference of the two is part of the error.",
+        ),
+        "simplex skewness": one(
+            "manifold",
+            "ESS",
+            lambda: measure.dimension_ess(state.graph, neighbors=few(30)[1]),
+            "Expected simplex skewness: angles among 30 neighbors, little biased by edges, much by bends.",
+        ),
+        "norms and angles": one(
+            "manifold",
+            "DANCo",
+            lambda: measure.dimension_danco(rows),
+            "Norms and angles of 10 neighbors, compared with balls of as many rows (at most 1,500).",
+        ),
         "local PCA": lambda: _local(state),
-        "parallel analysis": lambda: _parallel(rows, state),
+        "parallel analysis": one(
+            "variance",
+            "parallel analysis",
+            lambda: measure.dimension_parallel(rows.sample(max(500, min(len(rows), 2_000_000 // rows.columns)))),
+            "Directions of the columns' correlations that shuffled columns do not have, at 5 %; none in data of "
+            "independent columns.",
+        ),
         "Gaussian mixture": lambda: _mixture(rows, state),
         "Isomap": lambda: _isomap(rows, state),
-        "LLE": lambda: _lle(rows, state),
-        "Hessian LLE": lambda: _hessian(rows, state),
+        "LLE": one(
+            "manifold",
+            "LLE",
+            lambda: Estimate(float(measure.lle(rows, neighbors=min(12, len(rows) - 1)).dimension)),
+            "Where the eigenvalues jump most: weak evidence.",
+        ),
+        "Hessian LLE": one(
+            "manifold",
+            "Hessian LLE",
+            lambda: by_null_space(rows),
+            "The null space has one function more than dimensions.",
+        ),
     }
     if picture:
         steps["picture"] = lambda: _picture(rows, state, labels)
     return [guarded(name, step) for name, step in steps.items()]
+
+
+def above_noise(x: Any) -> Estimate:
+    """How many eigenvalues of the correlation matrix exceed what columns without correlation would show (1 %)."""
+    from theodolite.measure.dimension import distinct_rows, variances
+    from theodolite.theory.spectra import noise_edge, tracy_widom_quantile
+
+    rows = distinct_rows(x)
+    n = len(rows) - 1
+    middle, spread = noise_edge(n, rows.columns) if rows.columns > 1 else (float(n), 0.0)
+    values = n * variances(rows, standardized=True)
+    return Estimate(float((values > middle + tracy_widom_quantile(0.99) * spread).sum()))
+
+
+def by_null_space(x: Any) -> Estimate:
+    """The dimension whose Hessian eigenmaps have a null space parted from the rest; an error where none has."""
+    from theodolite.measure.dimension import dimension_hessian
+
+    found, gaps = dimension_hessian(x)
+    if found == 0:
+        told = ", ".join(f"{gap:.3g} at {d}" for d, gap in gaps.items()) or "none could be tried"
+        raise InputError(
+            f"expected a null space parted from the rest, got none (gaps: {told}): not flat, or not 2 to 4 dimensions; "
+            "use another method"
+        )
+    return Estimate(float(found))
 
 
 def _variance(rows: Any, state: Found) -> None:
@@ -105,7 +178,6 @@ def _graph(rows: Any, state: Found) -> None:
 def _twonn(state: Found) -> None:
     from theodolite.measure.dimension import twonn_fit
 
-    assert state.graph is not None
     fit = twonn_fit(state.graph)
     some = sorted({round(place * (len(fit.logs) - 1) / 79) for place in range(80)})
     series = Series(
@@ -127,38 +199,9 @@ def _twonn(state: Found) -> None:
     )
 
 
-def _mle(state: Found) -> None:
-    from theodolite.measure.dimension import dimension_mle
-
-    assert state.graph is not None
-    state.add(
-        "neighbors",
-        "MLE, k = 10 to 20",
-        dimension_mle(state.graph, neighbors=_few(state.graph, 10, 20)),
-        "Maximum likelihood over 10 to 20 neighbors: a larger scale, a smaller error, more bias by edges.",
-    )
-
-
-def _correlation(state: Found) -> None:
-    from theodolite.measure.dimension import dimension_correlation
-
-    assert state.graph is not None
-    state.add(
-        "neighbors",
-        "correlation dimension",
-        dimension_correlation(state.graph, neighbors=_few(state.graph, 10, 20)),
-        "How the number of close pairs grows with distance; dense regions weigh most.",
-    )
-
-
-def _few(graph: Neighbors, first: int, last: int) -> tuple[int, int]:
-    return min(first, graph.count // 2), min(last, graph.count)
-
-
 def _scales(state: Found) -> None:
     from theodolite.measure.dimension import gride_curve
 
-    assert state.graph is not None
     state.curve = curve = gride_curve(state.graph)
     series = Series(
         x=tuple(e.scale or 0.0 for e in curve),
@@ -178,7 +221,6 @@ def _scales(state: Found) -> None:
 def _copies(state: Found) -> None:
     from theodolite.measure.dimension import dimension_calibrated, near_copies
 
-    assert state.graph is not None
     state.copies = found = near_copies(state.graph)
     if found is not None:
         state.add(
@@ -189,40 +231,9 @@ def _copies(state: Found) -> None:
         )
 
 
-def _calibrated(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import dimension_calibrated
-
-    state.add(
-        "neighbors",
-        "TwoNN, calibrated",
-        dimension_calibrated(rows),
-        "The dimension of a cube or Gaussian of as many rows (at most 1,500) that TwoNN would read the same; the "
-        "difference of the two is part of the error.",
-    )
-
-
-def _angles(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import dimension_danco, dimension_ess
-
-    assert state.graph is not None
-    state.add(
-        "manifold",
-        "ESS",
-        dimension_ess(state.graph, neighbors=min(30, state.graph.count)),
-        "Expected simplex skewness: angles among 30 neighbors, little biased by edges, much by bends.",
-    )
-    state.add(
-        "manifold",
-        "DANCo",
-        dimension_danco(rows),
-        "Norms and angles of 10 neighbors, compared with balls of as many rows (at most 1,500).",
-    )
-
-
 def _local(state: Found) -> None:
     from theodolite.measure.dimension import local_pca
 
-    assert state.graph is not None
     near = min(30, state.graph.count)
     found = local_pca(state.graph, neighbors=near)
     state.add(
@@ -233,19 +244,6 @@ def _local(state: Found) -> None:
         "local participation ratio",
         found.participation,
         f"As if so many directions shared the variance; {near} neighbors show {near - 1} at most.",
-    )
-
-
-def _parallel(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import dimension_parallel
-
-    some = rows.sample(max(500, min(len(rows), 2_000_000 // rows.columns)))
-    state.add(
-        "variance",
-        "parallel analysis",
-        dimension_parallel(some),
-        "Directions of the columns' correlations that shuffled columns do not have, at 5 %; none in data of "
-        "independent columns.",
     )
 
 
@@ -280,21 +278,6 @@ def _isomap(rows: Any, state: Found) -> None:
         f"The last coordinate that explains geodesic distances notably better. {found.note}".strip(),
         series,
     )
-
-
-def _lle(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import lle
-
-    state.add(
-        "manifold",
-        "LLE",
-        Estimate(float(lle(rows, neighbors=min(12, len(rows) - 1)).dimension)),
-        "Where the eigenvalues jump most: weak evidence.",
-    )
-
-
-def _hessian(rows: Any, state: Found) -> None:
-    state.add("manifold", "Hessian LLE", by_null_space(rows), "The null space has one function more than dimensions.")
 
 
 def _picture(rows: Any, state: Found, labels: Any) -> None:
