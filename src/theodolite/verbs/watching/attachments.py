@@ -19,13 +19,12 @@ from theodolite.core.state import untouched
 from theodolite.io.files import write_atomically
 from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
 from theodolite.verbs.diagnosing import alarms_of
-from theodolite.verbs.watching.accumulation import MicroBatches
 from theodolite.verbs.watching.alarms import LOG, Alarms, Listener
+from theodolite.verbs.watching.gradient_noise import MicroBatches, RankNoise
 from theodolite.verbs.watching.harmless_hooks import harmless
 from theodolite.verbs.watching.layers import stays
-from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
+from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks, TrainingLosses
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
-from theodolite.verbs.watching.rank_noise import RankNoise
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.sharded import Gathered
 from theodolite.verbs.watching.silent_errors import SilentErrors, shared_store
@@ -40,7 +39,6 @@ from theodolite.verbs.watching.training import (
     quiet_backends,
 )
 from theodolite.verbs.watching.training_batches import TrainingBatches
-from theodolite.verbs.watching.training_losses import TrainingLosses
 from theodolite.verbs.watching.watched_run import STEPS, TRIED, odd_batch, run_of, tried_step
 from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 

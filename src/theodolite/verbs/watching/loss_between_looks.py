@@ -1,13 +1,16 @@
-"""Between two looks, after a step beyond the edge: the loss alone, by forward passes, so that a catapult's rise is seen.
+"""Losses between two looks: those that a script's own backward passes are called on, and some that are read after a launch.
 
-A catapult is over within some ten steps, and looks are a hundred apart.
+A catapult is over within some ten steps, and looks are a hundred apart: after a step beyond the edge the loss alone is read, by
+forward passes, so that its rise is seen.
 """
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch
@@ -15,6 +18,9 @@ from theodolite.theory.dynamics import Moment, is_launch
 
 FELT = 0.05
 """A rise of less than this share of the launch's loss is not counted."""
+
+FLUSHED, LATELY = 512, 16
+"""Values of a script that are held on their device at the most, and the last ones that are averaged."""
 
 
 @dataclass
@@ -70,6 +76,45 @@ class LossBetweenLooks:
     def facts(self) -> dict[str, float]:
         """What the next look notes of them."""
         return {} if math.isnan(self.highest) else {"peak_loss": self.highest, "bounce": self.bounce}
+
+
+class TrainingLosses:
+    """The first value that a backward pass was called on, and the highest median of three in a row: one odd batch is no rise.
+
+    They are kept as they come and read only at looks.
+    """
+
+    def __init__(self) -> None:
+        self.first = math.nan
+        self.highest = -math.inf
+        self._last: list[float] = []
+        self._new: list[Tensor] = []
+
+    def note(self, value: Tensor) -> None:
+        """One more value; nothing is read of it now."""
+        self._new.append(value)
+        if len(self._new) >= FLUSHED:
+            self._read()
+
+    def facts(self) -> dict[str, float]:
+        """What a look notes of them."""
+        self._read()
+        if math.isnan(self.first) or (math.isinf(self.highest) and self.highest < 0):
+            return {}
+        lately = statistics.fmean(self._last)
+        return {"first_training_loss": self.first, "highest_training_loss": self.highest, "last_training_loss": lately}
+
+    def _read(self) -> None:
+        if not self._new:
+            return
+        values = torch.stack([value.float().reshape(()) for value in self._new]).tolist()
+        self._new = []
+        for value in values:
+            known = value if math.isfinite(value) else math.inf
+            self.first = known if math.isnan(self.first) else self.first
+            self._last = [*self._last[1 - LATELY :], known]
+            if len(self._last) > 2:
+                self.highest = max(self.highest, statistics.median(self._last[-3:]))
 
 
 def loss_as_evaluated(subject: Subject) -> float:
