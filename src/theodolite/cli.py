@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.arguments import WRONG_INPUT, completion, configure, parser
 from theodolite.core.checks import InputError
-from theodolite.io.files import printable, said
+from theodolite.io.files import json_ready, json_text, printable, said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +124,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from theodolite.io.files import json_ready, json_text
     from theodolite.verbs.comparing import compared_runs
 
     found = compared_runs(options.one, options.other)
@@ -211,7 +209,7 @@ def _list(options: argparse.Namespace) -> int:
 
     if options.json:
         rows = [{"name": e.name, "kind": e.kind, "topic": e.topic, "summary": e.summary} for e in catalogue.entries()]
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        print(json_text(rows))
         return DONE
     from theodolite.report.overview import listing
 
@@ -230,19 +228,13 @@ def _explain(options: argparse.Namespace) -> int:
         return DONE
     subject = catalogue.ailment(entry.name) if entry.kind == "ailment" else catalogue.stated(entry.name)
     if options.json:
-        from theodolite.io.files import json_ready
-
         hidden = ("predict", "measure", "refuted", "read", "judge", "interventions", "sign", "while_training")
         facts: dict[str, Any] = {key: value for key, value in vars(subject).items() if key not in hidden}
         if entry.kind == "law":
             facts["reference"] = catalogue.references().get(facts["source"].partition(",")[0], "")
         else:
             facts["needs"] = sorted(facts["needs"])
-        print(
-            json.dumps(
-                json_ready({"kind": entry.kind, "notes": entry.docstring, **facts}), indent=2, ensure_ascii=False
-            )
-        )
+        print(json_text(json_ready({"kind": entry.kind, "notes": entry.docstring, **facts})))
         return DONE
     from theodolite.report.text import explanation
 

@@ -1,7 +1,6 @@
-"""The JSON documents that results are written as: their schemas, their version, and old ones read as new.
+"""The JSON documents that results are written as: their schemas and their version.
 
-``schemas/KIND.json`` says what a document of each kind holds. A change that a reader of old documents would notice raises
-`VERSION`, and `upgraded` learns how the version before becomes this one.
+``schemas/KIND.json`` says what a document of each kind holds. A change that a reader of documents would notice raises `VERSION`.
 """
 
 import json
@@ -13,8 +12,6 @@ from theodolite.io.files import printable
 
 VERSION = 1
 KINDS = ("survey", "watch", "verdict", "diagnosis", "doctor")
-_MARKS = {"phase": "watch", "law": "verdict", "findings": "diagnosis", "readings": "survey"}
-"""What documents from before there was a version are told by, in this order."""
 
 
 def schema(kind: str) -> dict[str, Any]:
@@ -39,46 +36,17 @@ def stamped(kind: str, document: Any) -> Any:
     return {"schema": f"theodolite/{kind}", "version": VERSION, **document}
 
 
-def upgraded(document: Any) -> Any:
-    """A document of this or an earlier version as one of this version.
-
-    >>> upgraded({"subject": "m", "readings": [], "skipped": [], "facts": {}})["version"]
-    1
-    """
-    if isinstance(document, list):
-        return [upgraded(member) for member in document]
-    if not isinstance(document, dict):
-        raise InputError(f"expected a theodolite document, got {type(document).__name__}; pass what --json wrote")
-    version = document.get("version", 0)
-    kind = str(document.get("schema", "")).removeprefix("theodolite/") or _kind_of(document)
-    if kind not in KINDS or type(version) is not int:
-        raise InputError("expected a theodolite document, got another; pass what --json wrote")
-    if version > VERSION:
-        raise InputError(f"expected version {VERSION} or before, got {version}; update theodolite")
-    return document if version == VERSION else stamped(kind, _from_0(kind, document))
-
-
 def loaded(path: str | Path) -> Any:
-    """A document from a file, as one of this version."""
+    """A document, or a list of them, from a file; an error in words where it is none of this version."""
     try:
-        return upgraded(json.loads(Path(path).read_text(encoding="utf-8")))
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
         words = printable(" ".join(str(error).split()), 160)
         raise InputError(f"expected a theodolite document in {path}, got {words}; write it again") from error
-
-
-def _kind_of(document: dict[str, Any]) -> str:
-    return next((kind for mark, kind in _MARKS.items() if mark in document), "")
-
-
-def _from_0(kind: str, document: dict[str, Any]) -> dict[str, Any]:
-    """Documents without a version: bands were not said to be of a law, and what was not surveyed was not listed."""
-    new = dict(document)
-    for key in ("readings", "refuted"):
-        if key in new:
-            new[key] = [{"against": "", **row} for row in new[key]]
-    if kind == "survey":
-        new = {"diagnosis": None, "unsurveyed": {}, "facts": {}, "skipped": [], **new}
-    if kind == "diagnosis":
-        new = {"scores": {}, "checked": [], "unchecked": {}, "facts": {}, **new}
-    return new
+    for document in found if isinstance(found, list) else [found]:
+        kind = str(document.get("schema", "")).removeprefix("theodolite/") if isinstance(document, dict) else ""
+        if kind not in KINDS:
+            raise InputError(f"expected a theodolite document in {path}, got another; pass what --json wrote")
+        if document["version"] > VERSION:
+            raise InputError(f"expected version {VERSION} or before, got {document['version']}; update theodolite")
+    return found

@@ -5,7 +5,6 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,29 +58,9 @@ def json_ready(value: Any) -> Any:
 _AS_THEY_ARE = (str, int, bool, type(None))
 
 
-def json_text(value: Any, level: int = 0) -> str:
-    """Values of JSON's own types, indented by two: the text of the library, whose fast encoder does not indent.
-
-    >>> json_text({"a": [1, {"b": None}]}) == json.dumps({"a": [1, {"b": None}]}, indent=2)
-    True
-    """
-    if not isinstance(value, dict | list) or not value:
-        return _encoder(0).encode(value)
-    begin, end = "\n" + "  " * (level + 1), "\n" + "  " * level
-    members = value.values() if isinstance(value, dict) else value
-    if all(type(member) in _AS_THEY_ARE or type(member) is float for member in members):
-        text = _encoder(level + 1).encode(value)
-        return f"{text[0]}{begin}{text[1:-1]}{end}{text[-1]}"
-    if isinstance(value, dict):
-        inside = (f"{_encoder(0).encode(key)}: {json_text(member, level + 1)}" for key, member in value.items())
-        return "{" + begin + f",{begin}".join(inside) + end + "}"
-    return "[" + begin + f",{begin}".join(json_text(member, level + 1) for member in value) + end + "]"
-
-
-@lru_cache(maxsize=64)
-def _encoder(level: int) -> json.JSONEncoder:
-    between = ",\n" + "  " * level if level else ", "
-    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(between, ": "))
+def json_text(value: Any) -> str:
+    """Values of JSON's own types, indented by two."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def is_plain_file(path: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from theodolite.core.checks import InputError
-from theodolite.io.documents import upgraded
+from theodolite.io.documents import loaded
 
 PARTED = 0.05
 """The relative difference of two readings from which on runs have parted."""
@@ -117,7 +117,7 @@ def _run(place: str | Path) -> RunRecord:
     if "losses" in document:  # only values of the loss are known
         values = {row["step"]: row["loss"] for row in document["losses"] if row["loss"] is not None}
         return RunRecord(str(place), document, {LOSS: values})
-    document = upgraded(document)
+    document = loaded(path)
     series: dict[str, dict[int, float]] = {}
     for row in document["readings"]:
         if row["measured"] is not None:
