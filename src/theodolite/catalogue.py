@@ -72,38 +72,34 @@ def entry(name: str) -> CatalogueEntry:
     return found
 
 
-@functools.cache
 def law(name: str) -> Law:
     """The law of that name."""
-    found = entry(name)
-    if found.kind != "law":
-        raise InputError(f"expected the name of a law, got the {found.kind} {name!r}; see `theodolite list`")
-    loaded: Law = importlib.import_module(found.module).law
-    return replace(loaded, name=found.name, topic=found.topic)
+    found: Law = _imported(name, "law")
+    return found
 
 
-@functools.cache
 def instrument(name: str) -> Instrument:
     """The instrument of that name."""
-    found = entry(name)
-    if found.kind != "instrument":
-        raise InputError(
-            f"expected the name of an instrument, got the {found.kind} {name!r}; `theodolite list` shows the instruments"
-        )
-    loaded: Instrument = importlib.import_module(found.module).instrument
-    return replace(loaded, name=found.name)
+    found: Instrument = _imported(name, "instrument")
+    return found
+
+
+def ailment(name: str) -> Ailment:
+    """The ailment of that name."""
+    found: Ailment = _imported(name, "ailment")
+    return found
 
 
 @functools.cache
-def ailment(name: str) -> Ailment:
-    """The ailment of that name."""
+def _imported(name: str, kind: str) -> Any:
     found = entry(name)
-    if found.kind != "ailment":
+    if found.kind != kind:
+        article = "a" if kind == "law" else "an"
         raise InputError(
-            f"expected the name of an ailment, got the {found.kind} {name!r}; `theodolite list` shows them"
+            f"expected the name of {article} {kind}, got the {found.kind} {name!r}; `theodolite list` shows them all"
         )
-    loaded: Ailment = importlib.import_module(found.module).ailment
-    return replace(loaded, name=found.name)
+    known = {"name": found.name, "topic": found.topic} if kind == "law" else {"name": found.name}
+    return replace(getattr(importlib.import_module(found.module), kind), **known)
 
 
 def ailment_names() -> tuple[str, ...]:

@@ -226,7 +226,7 @@ def _explain(options: argparse.Namespace) -> int:
 
         _show(ailment_explanation(entry.name, catalogue.ailment_facts(entry.name), entry.docstring))
         return DONE
-    subject = catalogue.ailment(entry.name) if entry.kind == "ailment" else catalogue.stated(entry.name)
+    subject: Any = catalogue.ailment(entry.name) if entry.kind == "ailment" else catalogue.stated(entry.name)
     if options.json:
         hidden = ("predict", "measure", "refuted", "read", "judge", "interventions", "sign", "while_training")
         facts: dict[str, Any] = {key: value for key, value in vars(subject).items() if key not in hidden}
@@ -238,7 +238,7 @@ def _explain(options: argparse.Namespace) -> int:
         return DONE
     from theodolite.report.text import explanation
 
-    _show(explanation(subject, references=catalogue.references(), documentation=entry.docstring))
+    _show(explanation(subject, entry.docstring, catalogue.references()))
     return DONE
 
 

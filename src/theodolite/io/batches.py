@@ -174,6 +174,11 @@ class Batches:
         return {name: _tensor(value) for name, value in named.items() if name in parameters}
 
 
+def as_given(batches: Sequence[Batch]) -> list[Any]:
+    """Batches in the form in which a loader would give them."""
+    return [{**b.keywords, "labels": b.target} if b.keywords else (*b.inputs, b.target) for b in batches]
+
+
 def picked_rows(value: Any, rows: Tensor, count: int) -> Any:
     """Some samples of one member of a batch of so many; what is not a row a sample stays as it is."""
     if isinstance(value, PackedSequence):

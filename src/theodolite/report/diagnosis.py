@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from theodolite.report.rendering import rendered
 from theodolite.report.words import number, plain, printable
 
 if TYPE_CHECKING:
@@ -90,11 +89,15 @@ def _lines(finding: Any) -> Iterator[Text]:
 
 def diagnosis_page(diagnosis: Any) -> str:
     """One HTML document."""
+    from theodolite.report.rendering import rendered
+
     return rendered("diagnosis.html.j2", title=f"Diagnosis of {diagnosis.subject}", **views(diagnosis))
 
 
 def diagnosis_fragment(diagnosis: Any) -> str:
     """The same as an element for a notebook's cell."""
+    from theodolite.report.rendering import rendered
+
     return rendered("diagnosis_fragment.html.j2", title=diagnosis.subject, **views(diagnosis))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
 from theodolite.report.words import (
     MARKS,
-    WORST,
     by_quantity,
     case_words,
     expectation,
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from theodolite.core.ailment import Ailment
     from theodolite.core.instrument import Instrument
     from theodolite.core.law import Law
     from theodolite.core.question import Answer, Skipped
@@ -56,17 +53,14 @@ COSTS: Mapping[str, str] = {
 }
 
 
-def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped], *, most: int | None = None) -> RenderableType:
-    """The summary line, one row for each reading, and what was skipped and why.
-
-    Of a quantity read at more than ``most`` places only the most telling rows are shown, and how many were left out.
-    """
+def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> RenderableType:
+    """The summary line, one row for each reading, and what was skipped and why."""
     from rich.console import Group
     from rich.text import Text
 
     parts: list[RenderableType] = [summary_line(answers, skipped)]
     if any(answer.readings for answer in answers):
-        parts += [Text(""), _ReadingTable(answers, most)]
+        parts += [Text(""), _ReadingTable(answers)]
     if skipped:
         parts.append(Text(""))
         table = plain_table("skipped", "why")
@@ -76,29 +70,15 @@ def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped], *, most:
     return Group(*parts)
 
 
-def explanation(
-    subject: Law | Instrument | Ailment,
-    *,
-    references: Mapping[str, str] | None = None,
-    documentation: str | None = None,
-) -> RenderableType:
-    """A law, an instrument or an ailment in full. The documentation defaults to the docstring of its file."""
-    from theodolite.core.ailment import Ailment
+def explanation(subject: Law | Instrument, documentation: str, references: Mapping[str, str]) -> RenderableType:
+    """A law or an instrument in full, with what the docstring of its file says of it."""
     from theodolite.core.law import Law
 
-    if isinstance(subject, Ailment):
-        home = (subject.judge or subject.interventions).__module__
-        documentation = getattr(sys.modules.get(home), "__doc__", None) if documentation is None else documentation
-        return ailment_explanation(subject.name, vars(subject), documentation or "")
     if isinstance(subject, Law):
         kind, asked = "law" + (f" · {subject.topic}" if subject.topic else ""), subject.claim
-        rows = _law_rows(subject, references or {})
-        home = subject.predict.__module__
+        rows = _law_rows(subject, references)
     else:
-        kind, asked, home = "instrument", subject.question, subject.read.__module__
-        rows = _instrument_rows(subject)
-    if documentation is None:
-        documentation = getattr(sys.modules.get(home), "__doc__", None) or ""
+        kind, asked, rows = "instrument", subject.question, _instrument_rows(subject)
     return _explained(subject.name, kind, asked, [*rows, ("notes", _flowing(documentation))])
 
 
@@ -232,7 +212,6 @@ class _ReadingTable:
     """Every reading on a line of its own under its instrument and quantity, so that names are whole at any width."""
 
     answers: Sequence[Answer]
-    most: int | None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table."""
@@ -247,15 +226,12 @@ class _ReadingTable:
                 table.add_section()
                 table.add_row(Text(printable(answer.question.name), style="bold"))
             for quantity, readings in by_quantity(answer.readings):
-                shown = _telling(readings, self.most)
                 alone = len(readings) == 1 and not readings[0].where
                 if not alone:
                     table.add_row(indented(quantity))
-                for reading in shown:
+                for reading in readings:
                     place = indented(quantity) if alone else indented(reading.where, 4)
                     table.add_row(place, *_numbers(reading), mark(reading.status, options.max_width))
-                if len(shown) < len(readings):
-                    table.add_row(indented(f"… {len(readings) - len(shown)} more", 4), style="dim")
         yield table
 
 
@@ -279,14 +255,6 @@ def mark(status: str, width: int) -> Text:
     from rich.text import Text
 
     return Text(MARKS[status], style=STYLES[status]) if width < NARROW else badge(status)
-
-
-def _telling(readings: Sequence[Reading], most: int | None) -> list[Reading]:
-    """The readings that disagree first, as many as asked for, in their own order."""
-    if most is None or len(readings) <= most:
-        return list(readings)
-    ranked = sorted(range(len(readings)), key=lambda place: (WORST.index(readings[place].status), place))
-    return [readings[place] for place in sorted(ranked[:most])]
 
 
 def badge(status: str) -> Text:

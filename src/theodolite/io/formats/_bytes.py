@@ -1,15 +1,18 @@
-"""A cursor over the bytes of a file that never reads past its end nor more than it was allowed."""
+"""A cursor over bytes, of a file or in memory, that never reads past their end nor more than it was allowed."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
 from types import TracebackType
 
 
 class Cursor:
     """Reads forward from a place; a length that leads out of the file is an error before anything is read."""
 
-    def __init__(self, path: str, place: int = 0, end: int | None = None) -> None:
-        self.file = open(path, "rb", buffering=1 << 16)  # noqa: SIM115  closed by the context
+    def __init__(self, source: str | bytes, place: int = 0, end: int | None = None) -> None:
+        of_file = isinstance(source, str)
+        self.file = open(source, "rb", buffering=1 << 16) if of_file else io.BytesIO(source)  # noqa: SIM115  closed by the context
         self.file.seek(0, 2)
         self.end = self.file.tell() if end is None else end
         self.move(place)
@@ -61,3 +64,18 @@ class Cursor:
             shift += 7
             if shift > 63:
                 raise ValueError("a number of more than ten bytes")
+
+    def fields(self, end: int) -> Iterator[tuple[int, int, int]]:
+        """Number, start and length of each field of a protocol buffer up to ``end``; of a number -1 and its value."""
+        while self.place < end:
+            tag = self.varint()
+            number, kind = tag >> 3, tag & 7
+            if kind == 0:
+                yield number, -1, self.varint()
+                continue
+            length = self.varint() if kind == 2 else {1: 8, 5: 4}.get(kind, -1)
+            if length < 0 or self.place + length > end or not number:
+                raise ValueError(f"a field of kind {kind} and {length:,} bytes at byte {self.place:,}")
+            start, after = self.place, self.place + length
+            yield number, start, length
+            self.move(after)

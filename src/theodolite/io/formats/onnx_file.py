@@ -47,7 +47,7 @@ def recognizes(head: bytes, path: Path) -> bool:
         return path.suffix.lower() == ".onnx"
     try:
         with Cursor(str(path)) as cursor:
-            return any(number == GRAPH for number, _, _ in _fields(cursor, cursor.end))
+            return any(number == GRAPH for number, _, _ in cursor.fields(cursor.end))
     except (ValueError, OSError):
         return path.suffix.lower() == ".onnx"
 
@@ -70,22 +70,6 @@ def weights(path: Path) -> Weights:
         raise damaged(KIND, path, error) from error
 
 
-def _fields(cursor: Cursor, end: int) -> Iterator[tuple[int, int, int]]:
-    """Number, start and length of each field up to ``end``; of a number its value takes the place of the length."""
-    while cursor.place < end:
-        tag = cursor.varint()
-        number, kind = tag >> 3, tag & 7
-        if kind == 0:
-            yield number, -1, cursor.varint()
-            continue
-        length = cursor.varint() if kind == 2 else {1: 8, 5: 4}.get(kind, -1)
-        if length < 0 or cursor.place + length > end or not number:
-            raise ValueError(f"a field of kind {kind} and {length:,} bytes at byte {cursor.place:,}")
-        start, after = cursor.place, cursor.place + length
-        yield number, start, length
-        cursor.move(after)
-
-
 @dataclass
 class _Tensor:
     name: str = ""
@@ -96,7 +80,7 @@ class _Tensor:
 
 
 def _tensors(cursor: Cursor) -> Iterator[_Tensor]:
-    for number, start, length in _fields(cursor, cursor.end):
+    for number, start, length in cursor.fields(cursor.end):
         if number in (GRAPH, FUNCTION) and start >= 0:
             cursor.move(start)
             yield from _inside(cursor, start + length, nodes=NODE if number == GRAPH else 7, depth=0)
@@ -106,7 +90,7 @@ def _inside(cursor: Cursor, end: int, *, nodes: int, depth: int) -> Iterator[_Te
     """The tensors of a graph, or of a function, whose nodes are its field of another number."""
     if depth > DEEPEST:
         raise ValueError(f"more than {DEEPEST} graphs inside one another")
-    for number, start, length in _fields(cursor, end):
+    for number, start, length in cursor.fields(end):
         if start < 0:
             continue
         cursor.move(start)
@@ -119,14 +103,14 @@ def _inside(cursor: Cursor, end: int, *, nodes: int, depth: int) -> Iterator[_Te
 def _of_node(cursor: Cursor, end: int, depth: int) -> Iterator[_Tensor]:
     """The tensors among the attributes of a node, by the name of what it gives, and those of the graphs among them."""
     output, attributes = "", []
-    for number, start, length in _fields(cursor, end):
+    for number, start, length in cursor.fields(end):
         if number == OUTPUT and start >= 0 and not output:
             output = _text(cursor, start, length)
         elif number == ATTRIBUTE and start >= 0:
             attributes.append((start, start + length))
     for first, last in attributes:
         cursor.move(first)
-        for number, start, length in _fields(cursor, last):
+        for number, start, length in cursor.fields(last):
             if start < 0:
                 continue
             if number in (VALUE, SEVERAL):
@@ -141,7 +125,7 @@ def _of_node(cursor: Cursor, end: int, depth: int) -> Iterator[_Tensor]:
 
 def _described(cursor: Cursor, end: int) -> _Tensor:
     tensor = _Tensor()
-    for number, start, value in _fields(cursor, end):
+    for number, start, value in cursor.fields(end):
         if number == DIMS and start < 0:
             tensor.dims.append(value)
         elif number == DIMS:
@@ -155,7 +139,7 @@ def _described(cursor: Cursor, end: int) -> _Tensor:
             tensor.name = cursor.take(value).decode("utf-8", "surrogateescape")
         elif number == EXTERNAL and start >= 0:
             cursor.move(start)
-            words = {n: _text(cursor, s, v) for n, s, v in _fields(cursor, start + value) if s >= 0}
+            words = {n: _text(cursor, s, v) for n, s, v in cursor.fields(start + value) if s >= 0}
             tensor.external[words.get(1, "")] = words.get(2, "")
         elif start >= 0:
             tensor.places[number] = (start, value)

@@ -6,10 +6,12 @@ the last 48 bytes lead to. Values are protocol buffers. Read here without the li
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import torch
 
+from theodolite.io.formats._bytes import Cursor
 from theodolite.io.formats._format import MOST_TENSORS, Format, Place, checked_shape, damaged, source_of, unreadable
 from theodolite.io.weights import Listed, Weight, Weights
 
@@ -51,7 +53,9 @@ def weights(path: Path) -> Weights:
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"an index of {path.stat().st_size:,} bytes")
-        entries = dict(_table(path.read_bytes()))
+        entries = dict(islice(_table(path.read_bytes()), MOST_TENSORS + 2))
+        if len(entries) > MOST_TENSORS + 1:
+            raise ValueError(f"more than {MOST_TENSORS:,} names")
         header = _fields(entries.pop(b"", b""))
         if _number(header, 2):
             raise ValueError("numbers of the other byte order")
@@ -75,8 +79,8 @@ def _weight(name: str, entry: Fields, path: Path, shards: int) -> Weight:
         return unreadable(name, f"expected numbers in {name} of {path}, got values of type {kind}; leave it out")
     if 7 in entry:
         return unreadable(name, f"expected {name} in one piece, got slices; load and save it in one process")
-    fields = [_fields(part) for part in _messages(_fields(_message(entry, 2)), 2)]
-    shape = checked_shape([_number(dimension, 1) for dimension in fields])
+    sides = [_fields(part) for part in _fields(_message(entry, 2)).get(2, []) if isinstance(part, bytes)]
+    shape = checked_shape([_number(side, 1) for side in sides])
     data = path.with_name(f"{path.stem}.data-{_number(entry, 3):05d}-of-{shards:05d}")
     if not data.is_file():
         return unreadable(name, f"expected {data.name} next to {path}, got no such file; copy all files of it")
@@ -90,26 +94,18 @@ def _table(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Every key with its value."""
     if len(raw) < FOOTER or raw[-8:] != MAGIC:
         raise ValueError("no end of a table")
-    footer = raw[-FOOTER:]
-    _, place = _handle(footer, 0)
-    index, _ = _handle(footer, place)
-    count = 0
-    for _, value in _entries(_block(raw, index)):
-        for key, entry in _entries(_block(raw, _handle(value, 0)[0])):
-            count += 1
-            if count > MOST_TENSORS:
-                raise ValueError(f"more than {MOST_TENSORS:,} names")
-            yield key, entry
+    footer = Cursor(raw, len(raw) - FOOTER)
+    _handle(footer)
+    for _, value in _entries(_block(raw, *_handle(footer))):
+        yield from _entries(_block(raw, *_handle(Cursor(value))))
 
 
-def _handle(raw: bytes, place: int) -> tuple[tuple[int, int], int]:
-    offset, place = _varint(raw, place)
-    size, place = _varint(raw, place)
-    return (offset, size), place
+def _handle(cursor: Cursor) -> tuple[int, int]:
+    """Where a block lies, and its bytes."""
+    return cursor.varint(), cursor.varint()
 
 
-def _block(raw: bytes, handle: tuple[int, int]) -> bytes:
-    offset, size = handle
+def _block(raw: bytes, offset: int, size: int) -> bytes:
     if offset + size + 5 > len(raw):
         raise ValueError(f"a block at byte {offset:,} of {len(raw):,}")
     if raw[offset + size]:
@@ -121,46 +117,20 @@ def _entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     if len(block) < 4:
         raise ValueError("a block without an end")
     end = len(block) - 4 * (1 + int.from_bytes(block[-4:], "little"))
-    place, key = 0, b""
-    while place < end:
-        shared, place = _varint(block, place)
-        more, place = _varint(block, place)
-        length, place = _varint(block, place)
-        if shared > len(key) or place + more + length > end:
+    cursor, key = Cursor(block, end=max(0, end)), b""
+    while cursor.place < end:
+        shared, more, length = cursor.varint(), cursor.varint(), cursor.varint()
+        if shared > len(key):
             raise ValueError("a name that leads out of its block")
-        key = key[:shared] + block[place : place + more]
-        yield key, block[place + more : place + more + length]
-        place += more + length
-
-
-def _varint(raw: bytes, place: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = raw[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, place
-    raise ValueError("a number of more than ten bytes")
+        key = key[:shared] + cursor.take(more, LARGEST)
+        yield key, cursor.take(length, LARGEST)
 
 
 def _fields(raw: bytes) -> Fields:
     """The fields of a protocol buffer: numbers, and bytes of what has a length."""
     found: Fields = {}
-    place = 0
-    while place < len(raw):
-        tag, place = _varint(raw, place)
-        value: int | bytes
-        if tag & 7 == 0:
-            value, place = _varint(raw, place)
-        else:
-            length = {1: 8, 5: 4}.get(tag & 7)
-            if length is None:
-                length, place = _varint(raw, place)
-            if tag & 7 not in (1, 2, 5) or place + length > len(raw):
-                raise ValueError("a field that leads out of its message")
-            value, place = raw[place : place + length], place + length
-        found.setdefault(tag >> 3, []).append(value)
+    for number, start, value in Cursor(raw).fields(len(raw)):
+        found.setdefault(number, []).append(value if start < 0 else raw[start : start + value])
     return found
 
 
@@ -176,10 +146,6 @@ def _message(fields: Fields, key: int) -> bytes:
     if not isinstance(value, bytes):
         raise ValueError("no message where one should be")
     return value
-
-
-def _messages(fields: Fields, key: int) -> list[bytes]:
-    return [value for value in fields.get(key, []) if isinstance(value, bytes)]
 
 
 format = Format("TensorFlow", recognizes, weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
-from theodolite.io.batches import Batch, Batches
+from theodolite.io.batches import Batches, as_given
 from theodolite.io.overlapped_work import memory_given_back
 from theodolite.measure import batch_statistics, normalizes_batches
 from theodolite.measure.curvature import (
@@ -203,7 +203,9 @@ class LookContext:
         left = room_beside(self.subject.model, most, VECTORS * 4 * parameters)
         memory = max(self.memory, int(left)) if math.isfinite(left) else self.memory
         if parameters >= LARGE and not self.normalized:
-            data = Batches(_in_parts(self.subject.batches(), max(1, MICRO_WORK // parameters)), self.subject.model)
+            size = max(1, MICRO_WORK // parameters)
+            parts = [b.picked(rows) for b in self.subject.batches() for rows in torch.arange(len(b)).split(size)]
+            data = Batches(as_given(parts), self.subject.model)
         with self.stepping():
             own, loss = self.subject.model, self.subject.loss
             found = hessian_again(own, loss, data, memory=memory, sample_bytes=carried.sample_bytes, roots=roots)
@@ -309,20 +311,3 @@ class LookContext:
         """What the search begins from, that of the last look, which is held no longer: it may be as long as the model."""
         last, self.carried.vectors = self.carried.vectors, None
         return None if last is None else last.sum(0) if len(last) > 1 else last[0]
-
-
-def _in_parts(batches: Iterable[Batch], size: int) -> list[Any]:
-    """Smaller batches in the form that loaders give them."""
-    parts = [_cut(whole, first, first + size) for whole in batches for first in range(0, len(whole), size)]
-    return [{**p.keywords, "labels": p.target} if p.keywords else (*p.inputs, p.target) for p in parts]
-
-
-def _cut(batch: Batch, first: int, end: int) -> Batch:
-    """Some samples of a batch."""
-    size = len(batch)
-
-    def part(value: Any) -> Any:
-        return value[first:end] if isinstance(value, Tensor) and value.ndim and len(value) == size else value
-
-    named = {name: part(value) for name, value in batch.keywords.items()}
-    return Batch(tuple(part(value) for value in batch.inputs), named, part(batch.target))

@@ -16,7 +16,7 @@ from theodolite.core.run import Run, RunMoment
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import joined, rows_of
-from theodolite.io.batches import Batch, Batches
+from theodolite.io.batches import Batch, Batches, as_given
 from theodolite.measure.dynamics.training_copies import copied_training
 from theodolite.verbs.watching.layers import layer_facts, starting_entries
 from theodolite.verbs.watching.loss_between_looks import mean_loss
@@ -62,7 +62,7 @@ def subject_of_run(watch: Watch, origin: Mapping[str, Tensor]) -> Subject:
     """
     seen, data = watch.training_batches, watch.data
     if data is None and seen is not None and seen.kept:
-        data = _as_given(seen.kept)
+        data = as_given(seen.kept)
     return Subject(
         watch.model,
         data=watch.subject.data if data is None else data,
@@ -74,13 +74,6 @@ def subject_of_run(watch: Watch, origin: Mapping[str, Tensor]) -> Subject:
         name=watch.subject.name,
         checked=False,
     )
-
-
-def _as_given(batches: Sequence[Batch]) -> list[Any]:
-    """Batches as a loader would give them."""
-    if batches[0].keywords:
-        return [{**batch.keywords, "labels": batch.target} for batch in batches]
-    return [(*batch.inputs, batch.target) for batch in batches]
 
 
 def tried_step(watch: Watch, origin: Mapping[str, Tensor], finding: Finding) -> Finding:
@@ -166,7 +159,7 @@ def thinned_subject(subject: Subject, samples: int) -> Subject:
     few = thinned_batches(whole, samples)
     if few is whole or subject.model is None:
         return subject
-    return subject.of_data(Batches(_as_given(few), subject.model))
+    return subject.of_data(Batches(as_given(few), subject.model))
 
 
 def thinned_batches(whole: Sequence[Batch], samples: int) -> Sequence[Batch]:
