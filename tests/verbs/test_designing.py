@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import theodolite as th
+from theodolite import catalogue
 from theodolite.io.datasets import digits
 
 
@@ -127,6 +128,12 @@ def test_a_design_that_works_under_every_initialization_is_healthy_and_one_that_
     assert worst.severity == "critical"
     assert "skip connections" in worst.remedy
     assert not worst.suggested
+
+
+def test_a_design_and_a_module_are_judged_by_the_same_ailments():
+    found = th.design(activation="relu", depth=10, width=512).diagnosis
+    assert set(found.checked) <= set(catalogue.ailment_names())
+    assert [(f.name, f.where) for f in found.findings] == [("inputs-merge", "PyTorch default")]
 
 
 def test_no_row_advises_what_it_is():

@@ -18,6 +18,12 @@ def test_design_answers_for_activations_that_explode_or_vanish(activation):
     assert found.text()
 
 
+def test_networks_whose_signals_overflow_are_not_called_healthy():
+    found = th.design(activation="exp", depth=30, width=32)
+    assert [(f.name, f.severity) for f in found.diagnosis.findings] == [("signal-explodes", "critical")]
+    assert "grows to inf" in found.text()
+
+
 def test_design_answers_for_data_of_zeros():
     assert th.design(activation="relu", depth=2, width=16, data=torch.zeros(6, 3)).rates.single > 0
 

@@ -109,7 +109,8 @@ def alarms_of(run: Run) -> tuple[Finding, ...]:
     """What the looks of a run say is wrong while it trains, worst first."""
     found = []
     for name in catalogue.ailment_names():
-        if not catalogue.ailment_facts(name)["live"]:
+        facts = catalogue.ailment_facts(name)
+        if not facts["live"] or ("fact" in facts and not run.silent.get(facts["fact"])):
             continue
         one = catalogue.ailment(name)
         if one.while_training is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from types import TracebackType
+from typing import BinaryIO
 
 
 class Cursor:
     """Reads forward from a place; a length that leads out of the file is an error before anything is read."""
 
     def __init__(self, source: str | bytes, place: int = 0, end: int | None = None) -> None:
-        of_file = isinstance(source, str)
-        self.file = open(source, "rb", buffering=1 << 16) if of_file else io.BytesIO(source)  # noqa: SIM115  closed by the context
+        self.file: BinaryIO = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb")  # noqa: SIM115
         self.file.seek(0, 2)
         self.end = self.file.tell() if end is None else end
         self.move(place)

@@ -42,14 +42,14 @@ class LayerSigns:
     units: int
     mean_square: float
     unlike: float
-    rank: float
-    weight_norm: float
-    gradient_norm: float | None
-    entries: int
-    activation: str | None
-    dead: float | None
-    saturated: float | None
-    copies: float
+    rank: float = math.nan
+    weight_norm: float = math.nan
+    gradient_norm: float | None = None
+    entries: int = 0
+    activation: str | None = None
+    dead: float | None = None
+    saturated: float | None = None
+    copies: float = 0.0
     bounded: bool = False
     steepest: float = math.nan
     places: float | None = None

@@ -1,20 +1,29 @@
-"""What theory and random networks of this size say will go wrong, under the advised and the usual initializations."""
+"""The ailments of depth, asked of random networks of a design under the advised and the usual initializations.
+
+The networks have no weights to pass a batch through: what is drawn of them layer by layer stands for that pass, and the ailments
+judge it as they judge a module. The advised initialization is the copy with the fix: what it does not show, it avoids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
 from typing import TYPE_CHECKING
 
-from theodolite.ailments import signal_explodes, signal_vanishes
-from theodolite.core.ailment import SEVERITIES, Finding, Severity
-from theodolite.evidence.thresholds import STILL
+from theodolite import catalogue
+from theodolite.core.ailment import Ailment, Finding, Severity, worst_first
+from theodolite.core.reading import Reading
+from theodolite.core.subject import Subject
 
 if TYPE_CHECKING:
-    from theodolite.core.reading import Reading
     from theodolite.verbs.designing.advice import Design
     from theodolite.verbs.diagnosis import Diagnosis
 
-CHECKED = ("signal-vanishes", "signal-explodes", "inputs-merge")
+CLAIMS = {
+    "signal-vanishes": "The signal vanishes",
+    "signal-explodes": "The signal explodes",
+    "inputs-merge": "Different inputs become the same",
+}
+"""The ailments that are asked, and what each finding says first."""
 UNASKED = "PyTorch default"
 """The initialization that a network has where nobody asked for one."""
 
@@ -23,44 +32,57 @@ def diagnosis_of_design(design: Design) -> Diagnosis:
     """The findings at this depth and width: critical under the advised initialization, a warning under the default one."""
     from theodolite.verbs.diagnosis import Diagnosis
 
-    told: dict[str, list[tuple[str, str, Reading]]] = {}
-    for reading in design.answers[0].readings:
-        for name, words in _wrong(reading):
-            told.setdefault(name, []).append((reading.where, words, reading))
-    findings = [_finding(design, name, found) for name, found in told.items()]
-    order = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
-    return Diagnosis(design.title, tuple(order), CHECKED)
+    readings: dict[str, list[Reading]] = {}
+    for reading in (r for a in design.answers if a.question.name == "random networks" for r in a.readings):
+        readings.setdefault(reading.where, []).append(reading)
+    drawn = {where: _as_passed(design, own) for where, own in readings.items()}
+    ways = {name: _ways(catalogue.ailment(name), drawn, design.options[0].name) for name in CLAIMS}
+    shown = {
+        name: {way: readings[way][name == "inputs-merge"] for way in found} for name, found in ways.items() if found
+    }
+    return Diagnosis(design.title, worst_first(_finding(design, *one) for one in shown.items()), tuple(CLAIMS))
 
 
-CLAIMS = {
-    "signal-vanishes": "The signal vanishes",
-    "signal-explodes": "The signal explodes",
-    "inputs-merge": "Different inputs become the same",
-}
-"""What each finding says first."""
+def _as_passed(design: Design, readings: list[Reading]) -> Subject:
+    """A subject whose signals are those of the networks that were drawn."""
+    from torch import empty, nn
+
+    from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
+
+    squares, *cosines = (one.series.measured if one.series else (1.0, one.measured) for one in readings)
+    unlike = [(1 - cosine) / 2 for cosine in cosines[0]] if cosines else [math.nan] * len(squares)
+    layers = tuple(
+        LayerSigns(
+            name=f"layer {place}",
+            kind="Linear",
+            units=design.width,
+            mean_square=square,
+            unlike=apart,
+            input_square=square,
+            input_unlike=apart,
+        )
+        for place, (square, apart) in enumerate(zip(squares, unlike, strict=True), 1)
+    )
+    subject = Subject(nn.Identity(), checked=False)
+    subject.seen["signals"] = VitalSigns(layers, math.nan, empty(0))
+    return subject
 
 
-def _wrong(reading: Reading) -> Iterator[tuple[str, str]]:
-    if reading.quantity.startswith("variance"):
-        if reading.measured < signal_vanishes.LEAST:
-            yield "signal-vanishes", f"its variance falls to {reading.measured:.2g} of itself"
-        if reading.measured > signal_explodes.GROWN:
-            yield "signal-explodes", f"its variance grows {reading.measured:.2g} times"
-    elif reading.series is not None:
-        before = 1 - reading.series.measured[0]
-        left = (1 - reading.measured) / before if before > 0 else 1.0
-        if left < STILL:
-            yield "inputs-merge", f"{f'{left:.2g}' if left > 0 else 'nothing'} of their difference is left"
+def _ways(ailment: Ailment, drawn: dict[str, Subject], advised: str) -> list[str]:
+    """The initializations under which it shows; where the advised one shows it too, those of which it is sure."""
+    assert ailment.sign is not None
+    ways = [where for where, subject in drawn.items() if ailment.sign(subject)]
+    if advised not in ways or ailment.judge is None:
+        return ways
+    return [where for where in ways if any(ailment.judge(drawn[where]))]
 
 
-def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -> Finding:
-    ways: Mapping[str, str] = {where: words for where, words, _ in found}
+def _finding(design: Design, name: str, shown: dict[str, Reading]) -> Finding:
     advised = design.options[0].name
-    severity: Severity = "critical" if advised in ways else "warning" if UNASKED in ways else "note"
-    told = [words + (f" under {where}" if len(ways) > 1 else "") for where, words in ways.items()]
-    said = "; ".join(told)
+    severity: Severity = "critical" if advised in shown else "warning" if UNASKED in shown else "note"
+    said = "; ".join(_words(one) + (f" under {where}" if len(shown) > 1 else "") for where, one in shown.items())
     suggested: dict[str, str] = {}
-    if advised in ways:
+    if advised in shown:
         remedy = f"fewer than {design.depth} layers, skip connections, or another activation"
     else:
         remedy, suggested = f"th.initialize_(model, {design.activation!r})", {"initialize_": design.activation}
@@ -68,10 +90,19 @@ def _finding(design: Design, name: str, found: list[tuple[str, str, Reading]]) -
     return Finding(
         name=name,
         severity=severity,
-        where=", ".join(ways),
-        says=f"{CLAIMS[name]} under {' and '.join(ways)} initialization: over {design.depth} layers of {design.width} units "
+        where=", ".join(shown),
+        says=f"{CLAIMS[name]} under {' and '.join(shown)} initialization: over {design.depth} layers of {design.width} units "
         f"{said}.",
         remedy=remedy,
         suggested=suggested,
-        evidence=tuple(reading for _, _, reading in found),
+        evidence=tuple(shown.values()),
     )
+
+
+def _words(reading: Reading) -> str:
+    if reading.quantity.startswith("variance"):
+        way = "falls to" if reading.measured < 1 else "grows to"
+        return f"its variance {way} {reading.measured:.2g} of itself"
+    start = 1 - reading.series.measured[0] if reading.series is not None else 0.0
+    left = (1 - reading.measured) / start if start > 0 else 1.0
+    return f"{f'{left:.2g}' if left > 0 else 'nothing'} of their difference is left"

@@ -17,7 +17,7 @@ NETS, SEED = 256, 0
 """How many random networks of the asked width are drawn for each initialization, and the seed of the draws."""
 
 
-MOST = 1e150
+VARIANCE, MOST = "variance at the end, relative to the start", 1e150
 MOST_NUMBERS, BLOCK = 200_000_000, 2_500_000
 """How many activations are drawn at most for the tangent kernels, and about how many at once."""
 
@@ -56,11 +56,13 @@ def _of_option(sigma: Any, option: Option, chain: Tensor, start: float, angle: f
         (chain.abs() < MOST).flatten(1).all(1)
     ]  # where the signal explodes, those whose squares a double holds
     if len(chain) < 2:
+        words = "Signals grow beyond what double precision holds."
+        yield Reading(quantity=VARIANCE, where=option.name, measured=math.inf, meaning=words)
         return
     norms = [mean_estimate(chain[:, layer, 0, 0] / start) for layer in range(depth + 1)]
     alive = chain[(chain[:, -1, 0, 0] > 0) & (chain[:, -1, 1, 1] > 0)]
     cosines = [mean_estimate(correlations(alive)[:, layer]) for layer in range(depth + 1)] if len(alive) > 1 else []
-    yield _reading("variance at the end, relative to the start", option, norms, [K11 / start for K11, _, _ in ends])
+    yield _reading(VARIANCE, option, norms, [K11 / start for K11, _, _ in ends])
     if cosines:
         predicted = [K12 / math.sqrt(K11 * K22) if K11 * K22 > 0 else 0.0 for K11, K22, K12 in ends]
         yield _reading("cosine of two inputs at the end", option, cosines, predicted)

@@ -204,7 +204,7 @@ class LookContext:
         memory = max(self.memory, int(left)) if math.isfinite(left) else self.memory
         if parameters >= LARGE and not self.normalized:
             size = max(1, MICRO_WORK // parameters)
-            parts = [b.picked(rows) for b in self.subject.batches() for rows in torch.arange(len(b)).split(size)]
+            parts = [b.picked(rows) for b in self.subject.batches() for rows in torch.split(torch.arange(len(b)), size)]
             data = Batches(as_given(parts), self.subject.model)
         with self.stepping():
             own, loss = self.subject.model, self.subject.loss
