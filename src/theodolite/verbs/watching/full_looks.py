@@ -58,11 +58,10 @@ def balance_readings(context: LookContext) -> Iterator[Reading]:
         raise InputError("expected SGD without momentum, got momentum, whose balance needs the optimizer's own state")
     if context.rule is not None and not (context.rule.plain and context.rule.kind == "heavy-ball"):
         raise InputError(f"expected plain SGD, got {context.rule.name}, whose balance of pull and noise is another")
-    assert subject.model is not None and subject.loss is not None
-    found = gradient_moments(subject.model, subject.loss, subject.data)
+    found = gradient_moments(context.model, context.loss, subject.data)
     if found is None:
         return
-    here = trainable_vector(subject.model)
+    here = trainable_vector(context.model)
     center = carried.center = here if carried.center is None else carried.center
     pull = float(((here - center).double() * context.slope.gradient.double()).sum())
     noise = batch_scatter(

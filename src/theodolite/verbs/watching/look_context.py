@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
@@ -123,26 +123,35 @@ class LookContext:
     bare: bool = False
     products: int = 0
 
+    @property
+    def model(self) -> nn.Module:
+        """The model at its present weights."""
+        assert self.subject.model is not None
+        return self.subject.model
+
+    @property
+    def loss(self) -> Callable[[Any, Any], Tensor]:
+        """The loss of training."""
+        assert self.subject.loss is not None
+        return self.subject.loss
+
     @contextlib.contextmanager
     def stepping(self) -> Iterator[None]:
         """As a step sees the model: batch normalization by the batch's own statistics; nothing is changed by it."""
-        assert self.subject.model is not None
-        with batch_statistics(self.subject.model) if self.normalized else contextlib.nullcontext():
+        with batch_statistics(self.model) if self.normalized else contextlib.nullcontext():
             yield
 
     @cached_property
     def normalized(self) -> bool:
         """Whether the step sees another function than evaluation: batch normalization, and batches of more than one."""
-        assert self.subject.model is not None
-        return normalizes_batches(self.subject.model) and all(len(batch) > 1 for batch in self.subject.data)
+        return normalizes_batches(self.model) and all(len(batch) > 1 for batch in self.subject.data)
 
     @cached_property
     def effect(self) -> UpdateEffect:
         """What the last step did to the loss of the probe, and the gradient there before it."""
-        assert self.subject.model is not None and self.subject.loss is not None
         with self.stepping():
             batches = tuple(self.subject.batches())
-            return update_effect(self.subject.model, self.subject.loss, batches, before=self.training.before)
+            return update_effect(self.model, self.loss, batches, before=self.training.before)
 
     @cached_property
     def one_back(self) -> bool:
@@ -152,11 +161,10 @@ class LookContext:
     @cached_property
     def slope(self) -> Slope:
         """Loss on the probe, as a step sees it, and its gradient: that of the last step's start where that is known."""
-        assert self.subject.model is not None and self.subject.loss is not None
         if self.one_back:
             return Slope(self.effect.loss, self.effect.slopes)
         with self.stepping():
-            return probe_slope(self.subject.model, self.subject.loss, self.subject.data)
+            return probe_slope(self.model, self.loss, self.subject.data)
 
     def forget_gradient(self) -> None:
         """Give its memory back, where nothing later in the look needs it."""
@@ -168,16 +176,14 @@ class LookContext:
     @cached_property
     def memory(self) -> int:
         """Bytes that graphs, and again the basis of a search, may take: together about what training keeps for the model."""
-        assert self.subject.model is not None
-        return max(LEAST_MEMORY, bytes_of(self.subject.model, self.training.optimizer) // 2)
+        return max(LEAST_MEMORY, bytes_of(self.model, self.training.optimizer) // 2)
 
     @cached_property
     def rule(self) -> UpdateRule | None:
         """What the optimizer does with a gradient now; None where none was told."""
         if self.training.optimizer is None:
             return None
-        assert self.subject.model is not None
-        return update_rule(self.training.optimizer, self.subject.model)
+        return update_rule(self.training.optimizer, self.model)
 
     @cached_property
     def edge(self) -> float | None:
@@ -196,19 +202,19 @@ class LookContext:
         return self._hessian()
 
     def _hessian(self, roots: Mapping[str, Tensor] | None = None) -> Operator:
-        assert self.subject.model is not None and self.subject.loss is not None
         data, carried = self.subject.data, self.carried
-        parameters = sum(p.numel() for p in self.subject.model.parameters())
-        most = carried.most_bytes or most_bytes(self.subject.model)
-        left = room_beside(self.subject.model, most, VECTORS * 4 * parameters)
+        parameters = sum(p.numel() for p in self.model.parameters())
+        most = carried.most_bytes or most_bytes(self.model)
+        left = room_beside(self.model, most, VECTORS * 4 * parameters)
         memory = max(self.memory, int(left)) if math.isfinite(left) else self.memory
         if parameters >= LARGE and not self.normalized:
             size = max(1, MICRO_WORK // parameters)
             parts = [b.picked(rows) for b in self.subject.batches() for rows in torch.split(torch.arange(len(b)), size)]
-            data = Batches(as_given(parts), self.subject.model)
+            data = Batches(as_given(parts), self.model)
         with self.stepping():
-            own, loss = self.subject.model, self.subject.loss
-            found = hessian_again(own, loss, data, memory=memory, sample_bytes=carried.sample_bytes, roots=roots)
+            found = hessian_again(
+                self.model, self.loss, data, memory=memory, sample_bytes=carried.sample_bytes, roots=roots
+            )
         carried.sample_bytes = found.sample_bytes
         return found
 
@@ -220,8 +226,7 @@ class LookContext:
             return self.operator
         if self.level == "full" or rule.penalty or not self.operator_is_large:
             return preconditioned(self.operator, rule)
-        assert self.subject.model is not None
-        roots = gain_roots(rule, {n: p for n, p in self.subject.model.named_parameters() if p.requires_grad})
+        roots = gain_roots(rule, {n: p for n, p in self.model.named_parameters() if p.requires_grad})
         self.__dict__["rule"] = replace(rule, gains={})
         return self._hessian(roots)  # scaled within: a vector less is held than if it were scaled before
 
@@ -234,8 +239,7 @@ class LookContext:
     @property
     def operator_is_large(self) -> bool:
         """Whether vectors as long as the parameters count, in the memory of a processor."""
-        assert self.subject.model is not None
-        own = list(self.subject.model.parameters())
+        own = list(self.model.parameters())
         return sum(p.numel() for p in own) >= LARGE and own[0].device.type == "cpu"
 
     @cached_property
@@ -292,13 +296,8 @@ class LookContext:
 
     def _by_differences(self, count: int) -> Eigenpairs:
         """From differences of gradients, where a second backward pass cannot be had; what these miss is in the error."""
-        assert self.subject.model is not None and self.subject.loss is not None
-        operator = hessian_by_differences(self.subject.model, self.subject.loss, self.subject.data)
-        rule = (
-            update_rule(self.training.optimizer, self.subject.model)
-            if self.scaled and self.training.optimizer
-            else None
-        )
+        operator = hessian_by_differences(self.model, self.loss, self.subject.data)
+        rule = update_rule(self.training.optimizer, self.model) if self.scaled and self.training.optimizer else None
         every = (operator, operator.again(0.5), operator.again(2.0))
         seen: list[Symmetric] = [each if rule is None else preconditioned(each, rule) for each in every]
         found = extreme_eigenpairs(seen[0], count=count, tolerance=1e-3, most=3 * count + COLD // 2)

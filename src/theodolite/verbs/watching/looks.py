@@ -140,8 +140,7 @@ def _trust_meaning(quality: StepQuality, share: float, predicted: float) -> str:
 
 
 def _travel(context: LookContext) -> Iterator[Reading]:
-    assert context.subject.model is not None
-    model, carried = context.subject.model, context.carried
+    model, carried = context.model, context.carried
     if carried.thinned is None and sum(p.numel() for p in model.parameters()) < LARGE:
         far, error = weight_travel(model, carried.origin), 0.0
     else:  # the start lies in the memory of the host: some of its entries are brought over once

@@ -38,8 +38,7 @@ ALIVE = "tangent kernel that separates samples, relative to the start"
 
 def kernel_readings(context: LookContext) -> Iterator[Reading]:
     """How far the kernel moved, and what is left of it; of many outputs by projections of them."""
-    model, carried = context.subject.model, context.carried
-    assert model is not None
+    model, carried = context.model, context.carried
     x = _samples(context, model)
     if x is None:
         return
@@ -91,8 +90,7 @@ def _share_left(context: LookContext, x: Any, telling: float, *, single: bool) -
     Few samples may all be off while others are not: where nothing is left on them, the answers to the whole probe decide. Where
     there was nothing at the start, the samples are the same, or the network is dead from the start.
     """
-    start, model = context.carried.telling, context.subject.model
-    assert model is not None
+    start, model = context.carried.telling, context.model
     if start > 0 and telling > GONE * start:
         return telling / start
     alike = single or answers_alike(context.subject)
@@ -125,8 +123,7 @@ def _alive(alive: float, samples: int) -> Reading:
 
 def _projected_drift(context: LookContext, x: Any) -> Iterator[Reading]:
     """How far the kernel moved; the error is what two halves of the projections differ by."""
-    model, carried = context.subject.model, context.carried
-    assert model is not None
+    model, carried = context.model, context.carried
     few = rows(x, slice(0, SAMPLES))
     now = _kernels(model, few)
     if carried.projected is None:

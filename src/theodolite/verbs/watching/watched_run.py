@@ -174,12 +174,11 @@ def thinned_batches(whole: Sequence[Batch], samples: int) -> Sequence[Batch]:
 
 def facts_beside(context: LookContext, held_out: Sequence[Batch], *, whole: bool) -> dict[str, float]:
     """What each look notes beside its readings: held-out loss, each layer's gradient and way so far; a whole one accuracies."""
-    assert context.subject.model is not None
     carried = context.carried
     if carried.entries is None:
-        carried.entries = starting_entries(context.subject.model, carried.origin)
+        carried.entries = starting_entries(context.model, carried.origin)
     slopes = None if context.bare else context.slope.parts
-    layers = layer_facts(context.subject.model, slopes, carried.entries, carried.ways)
+    layers = layer_facts(context.model, slopes, carried.entries, carried.ways)
     return {**scores_of(context, held_out, whole=whole), **layers}
 
 
