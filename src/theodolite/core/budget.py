@@ -29,6 +29,10 @@ def budget_seconds(budget: str | float | None) -> float:
     return seconds
 
 
+class OutOfTimeError(RuntimeError):
+    """The limit of the clock was met: what was judged until then stands, the rest was not judged."""
+
+
 @dataclass(frozen=True)
 class Allowance:
     """Seconds that a piece of work may take, when they are up, and at most how many samples it may look at."""

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from theodolite.core.budget import OutOfTimeError
 from theodolite.core.subject import Subject
 
 CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 1.5e-5}, {"cpu": 2e10, "cuda": 4e13}, {"cpu": 4e-10, "cuda": 4e-12}
@@ -52,10 +53,6 @@ class Work:
         self.spent += seconds
         if time.monotonic() - self.began > self.limit:
             raise OutOfTimeError(f"expected to end within {self.limit:.0f} s by the clock; pass a larger budget")
-
-
-class OutOfTimeError(RuntimeError):
-    """The limit of the clock was met: what was judged until then stands, the rest was not judged."""
 
 
 def work_of(subject: Subject) -> Work:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from theodolite import catalogue
 from theodolite.core.ailment import SEVERITIES, Ailment, Finding, worst_first
+from theodolite.core.budget import OutOfTimeError
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 
@@ -56,8 +57,6 @@ class Judgement:
     @contextmanager
     def asking(self, name: str) -> Iterator[None]:
         """What is raised inside is said in a line, and the rest goes on."""
-        from theodolite.evidence.work import OutOfTimeError
-
         try:
             yield
         except OutOfTimeError:
