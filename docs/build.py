@@ -22,7 +22,7 @@ from theodolite import catalogue
 from theodolite.io.files import write_atomically
 from theodolite.io.workers import Processes
 from theodolite.report.progress import tracked
-from theodolite.report.sites import Frame
+from theodolite.report.rendering import Frame
 from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.words import outcome
 from theodolite.verbs.checking import Atlas, CheckSettings, checked_laws

@@ -26,7 +26,7 @@ from torch.nn.functional import cross_entropy
 import theodolite as th
 from theodolite.report.figures import series_figure, verdict_figure
 from theodolite.report.progress import tracked
-from theodolite.report.sites import document_page
+from theodolite.report.rendering import document_page
 from theodolite.report.survey_text import verdict_table
 from theodolite.report.text import as_text
 from theodolite.theory.capacity import classifier_capacity

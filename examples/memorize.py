@@ -19,7 +19,7 @@ import torch
 import theodolite as th
 from theodolite.report.drawing.charts import Bars, Figure, Points, Polyline
 from theodolite.report.drawing.scales import Scale, named_scale
-from theodolite.report.sites import document_page
+from theodolite.report.rendering import document_page
 
 
 def idx(path):

@@ -19,7 +19,7 @@ import theodolite as th
 from theodolite.io.datasets import digits
 from theodolite.report.drawing.charts import Figure, Points, Polyline
 from theodolite.report.drawing.scales import Scale, scale_of
-from theodolite.report.sites import document_page
+from theodolite.report.rendering import document_page
 
 PROJECTIONS = ("fastfood", "sparse", "dense", "tied")
 

@@ -20,7 +20,7 @@ from theodolite.optim import EGUpm
 from theodolite.report.drawing.charts import Bars, Figure
 from theodolite.report.drawing.scales import named_scale, scale_of
 from theodolite.report.progress import tracked
-from theodolite.report.sites import document_page
+from theodolite.report.rendering import document_page
 
 EVERY = 25
 

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from generator.glossary import with_links
-from theodolite.report.sites import Frame, document_page
+from theodolite.report.rendering import Frame, document_page
 
 LINKS = (
     ("Theodolite", "index.html"),

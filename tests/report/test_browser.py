@@ -18,7 +18,7 @@ from theodolite.report.atlas import atlas_files
 from theodolite.report.dashboard import Dashboard, Heat, Panel, RunLine
 from theodolite.report.html import survey_fragment, survey_page, watch_page
 from theodolite.report.opening import Opening, StripCell, StripLayer
-from theodolite.report.sites import Frame, document_page
+from theodolite.report.rendering import Frame, document_page
 
 FLAGS = [
     "--no-sandbox",

@@ -12,8 +12,7 @@ from theodolite.io.workers import Processes, completed
 from theodolite.report.figures import verdict_figure
 from theodolite.report.formulas import formula, prose
 from theodolite.report.html import count_words
-from theodolite.report.rendering import rendered
-from theodolite.report.sites import Frame
+from theodolite.report.rendering import Frame, rendered
 from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.views import Row, reading_row, slug
 from theodolite.report.words import MARKS, case_words, outcome, plain, resolution_words, source_entries

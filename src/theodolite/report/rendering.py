@@ -1,4 +1,4 @@
-"""Templates filled with values, with the small pieces that stand in every row: the one place that knows jinja.
+"""Templates filled with values, the frame of a site, and the small pieces of every row: the one place that knows jinja.
 
 Those pieces are written here, since a page of thousands of rows calls for each of them. Templates are kept compiled beside them,
 as Python keeps its modules: to compile them takes longer than to fill them.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -31,6 +32,31 @@ _BREAKS = re.compile(r"(?<!\d)[./]|[./](?!\d)")
 def rendered(template: str, **values: Any) -> str:
     """A template with these values; marks are those of readings unless others are given."""
     return _environment().get_template(template).render(**{"marks": MARKS, **values})
+
+
+Link = tuple[str, str]
+"""Words, and an address from the root of the site."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands around a page of a site.
+
+    ``root`` leads from the page to the root of the site; ``search`` is the address of the page that a search opens, ``script``
+    that of the script that answers it.
+    """
+
+    root: str = ""
+    links: tuple[Link, ...] = ()
+    before: Link | None = None
+    after: Link | None = None
+    search: str = ""
+    script: str = ""
+
+
+def document_page(title: str, body: str, frame: Frame | None = None) -> str:
+    """A page of documentation; ``body`` is HTML that is ours, not a user's."""
+    return rendered("document.html.j2", title=title, body=Markup(body), frame=frame or Frame())
 
 
 def picture_file(svg: str) -> str:

@@ -49,7 +49,7 @@ class Presentable(ABC):
 
     def page(self) -> str:
         """One HTML document that needs nothing beside it: the table, unless there is more to show."""
-        from theodolite.report.sites import document_page
+        from theodolite.report.rendering import document_page
 
         return document_page(self.title, f"<h1>{escape(self.title)}</h1><pre>{escape(self.text())}</pre>")
 

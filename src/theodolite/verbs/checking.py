@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from theodolite.report.atlas import Charted
-    from theodolite.report.sites import Frame
+    from theodolite.report.rendering import Frame
 
 
 def check(law: str | Law, breaking: str | None = None, *, size: Size = "quick", seed: int = 0) -> Verdict:
