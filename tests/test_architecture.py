@@ -5,9 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-from safetensors.numpy import save_file
-
 import theodolite
 from theodolite.core.lazy_exports import public_names
 
@@ -28,12 +25,6 @@ def test_the_command_line_and_the_package_start_without_anything_heavy():
 
 def test_a_law_is_explained_without_torch():
     assert "torch" not in imported_after("from theodolite.cli import main; main(['explain', 'marchenko-pastur'])")
-
-
-def test_a_checkpoint_is_surveyed_without_torch(tmp_path):
-    save_file({"0.weight": np.random.default_rng(0).standard_normal((32, 48))}, tmp_path / "x.safetensors")
-    words = ["survey", str(tmp_path / "x.safetensors"), "--out", str(tmp_path / "out")]
-    assert "torch.nn" not in imported_after(f"from theodolite.cli import main; main({words})")
 
 
 OPTIONAL = (
