@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from theodolite.core.lazy_torch import torch
 from theodolite.io.weights import Weight, Weights
@@ -22,15 +22,15 @@ SMALL = 1 << 16
 
 @dataclass(frozen=True)
 class Packed:
-    """A weight made of several tensors; ``function`` is of the scheme's module, given the tensors in the order of ``parts``."""
+    """A weight made of several tensors: ``function`` is given those of ``parts`` in their order, and the ``facts``."""
 
     function: Callable[..., Tensor]
     parts: tuple[Weight, ...]
-    facts: tuple[object, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> Tensor:
         """The weight in float32."""
-        return self.function(*(part.read() for part in self.parts), *self.facts)
+        return self.function(*(part.read() for part in self.parts), **self.facts)
 
 
 @dataclass(frozen=True)

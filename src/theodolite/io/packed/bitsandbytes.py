@@ -52,7 +52,8 @@ def _four(name: str, weights: Weights) -> Match | None:
         return None
     note = f"dequantized from bitsandbytes {facts.get('quant_type')}, blocks of {block}"
     used = (*(part.name for part in found), state.name)
-    read = Packed(_from_four, found, (shape, block, coarse, float(offset)))
+    told = {"shape": shape, "block": block, "coarse": coarse, "offset": float(offset)}
+    read = Packed(_from_four, found, told)
     return matched(name, weights, used, shape=shape, note=note, read=read)
 
 
@@ -66,12 +67,19 @@ def _facts(state: Weight) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _from_four(packed: Tensor, scales: Tensor, table: Tensor, *rest: object) -> Tensor:
-    shape, block, coarse, offset = rest[-4:]
-    assert isinstance(shape, tuple) and isinstance(block, int) and isinstance(coarse, int) and isinstance(offset, float)
-    if len(rest) == 6:
-        above, codes = rest[:2]
-        assert isinstance(above, torch.Tensor) and isinstance(codes, torch.Tensor)
+def _from_four(
+    packed: Tensor,
+    scales: Tensor,
+    table: Tensor,
+    above: Tensor | None = None,
+    codes: Tensor | None = None,
+    *,
+    shape: tuple[int, ...],
+    block: int,
+    coarse: int,
+    offset: float,
+) -> Tensor:
+    if above is not None and codes is not None:
         scales = _over(codes.float()[scales.long().flatten()], above.float(), coarse) + offset
     numbers = nibbles(packed.flatten(), high_first=True).flatten()[: math.prod(shape)]
     return _over(table.float()[numbers], scales.float(), block).reshape(shape)

@@ -39,18 +39,14 @@ def _words(name: str, weights: Weights) -> Match | None:
     parts = (packed, scale, *((zero,) if zero is not None else ()))
     note = f"dequantized from compressed-tensors of {bits} bits, groups of {columns // scale.shape[1]}"
     used = (*(part.name for part in parts), shape.name)
-    read = Packed(_from_words, parts, (bits, columns))
+    read = Packed(_from_words, parts, {"bits": bits, "columns": columns})
     return matched(f"{stem}weight", weights, used, shape=(rows, columns), note=note, read=read)
 
 
-def _from_words(packed: Tensor, scale: Tensor, *rest: Tensor | int) -> Tensor:
-    bits, columns = rest[-2:]
-    assert isinstance(bits, int) and isinstance(columns, int)
+def _from_words(packed: Tensor, scale: Tensor, zero: Tensor | None = None, *, bits: int, columns: int) -> Tensor:
     numbers, origin = fields(packed, bits, 1)[:, :columns].float(), torch.tensor(0.0)
     middle = float(1 << (bits - 1))
-    if len(rest) == 3:
-        zero = rest[0]
-        assert isinstance(zero, torch.Tensor)
+    if zero is not None:
         rows = fields(zero, bits, 0)[: len(packed)] - middle if zero.dtype == torch.int32 else zero
         origin = rows.float().repeat_interleave(columns // scale.shape[1], 1)
     return (numbers - middle - origin) * scale.float().repeat_interleave(columns // scale.shape[1], 1)

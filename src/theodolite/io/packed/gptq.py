@@ -43,25 +43,25 @@ _Parts = tuple[Weight, Weight, Weight, Weight | None]
 
 
 def _gptq(stem: str, bits: int, parts: _Parts, weights: Weights, config: Config) -> Match | None:
-    packed, scales, zeros, order = parts
+    packed, scales, _, order = parts
     inputs, outputs = packed.shape[0] * 32 // bits, packed.shape[1]
     if inputs % scales.shape[0] or (order is not None and order.shape != (inputs,)):
         return None
     less = 0 if config.get("checkpoint_format") == "gptq_v2" else 1
     kept = tuple(part for part in parts if part is not None)
     note = f"dequantized from GPTQ of {bits} bits, groups of {inputs // scales.shape[0]}"
-    read = Packed(_from_gptq, (packed, scales, zeros, *((order,) if order else ())), (bits, less))
+    read = Packed(_from_gptq, kept, {"bits": bits, "less": less})
     used = tuple(part.name for part in kept)
     return matched(f"{stem}.weight", weights, used, shape=(outputs, inputs), note=note, read=read)
 
 
-def _from_gptq(packed: Tensor, scales: Tensor, zeros: Tensor, *rest: Tensor | int) -> Tensor:
-    order, (bits, less) = (rest[0] if len(rest) == 3 else None), rest[-2:]
-    assert isinstance(bits, int) and isinstance(less, int)
+def _from_gptq(
+    packed: Tensor, scales: Tensor, zeros: Tensor, order: Tensor | None = None, *, bits: int, less: int
+) -> Tensor:
     numbers = fields(packed, bits, 0)  # (inputs, outputs)
     origin = (fields(zeros, bits, 1) + less) & ((1 << bits) - 1)  # (groups, outputs)
     size = numbers.shape[0] // scales.shape[0]
-    group = order.long() if isinstance(order, torch.Tensor) else torch.arange(numbers.shape[0]) // size
+    group = order.long() if order is not None else torch.arange(numbers.shape[0]) // size
     if int(group.max()) >= scales.shape[0] or int(group.min()) < 0:
         raise InputError("expected groups of inputs that have a scale, got others in g_idx; download the file again")
     return ((numbers - origin[group]).float() * scales.float()[group]).T.contiguous()

@@ -34,7 +34,7 @@ def scheme(name: str, weights: Weights, config: Config) -> Match | None:
         return None
     beside = tuple(key for each in BESIDE if (key := f"{stem}{each}") in weights)
     note = f"dequantized from {packed.kind}, {_words(packed.shape, block)}"
-    read = Packed(_times, (packed, scale), block)
+    read = Packed(_times, (packed, scale), {"rows": block[0], "columns": block[1]})
     return matched(f"{stem}weight", weights, (name, scale.name, *beside), shape=packed.shape, note=note, read=read)
 
 
