@@ -93,7 +93,7 @@ def test_two_processes_give_the_rows_of_one(kind, tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # the clusters' own
 @pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_a_cluster_gives_the_rows_and_verdicts_of_one_process(backend, tmp_path):
+def test_a_cluster_gives_the_rows_and_verdicts_of_one_process_and_survives_the_loss_of_a_worker(backend, tmp_path):
     from contextlib import nullcontext
 
     paths = [make(folder) for kind, make in MAKERS.items() if (folder := tmp_path / kind).mkdir() is None]
@@ -109,6 +109,7 @@ def test_a_cluster_gives_the_rows_and_verdicts_of_one_process(backend, tmp_path)
         for path in paths:
             assert surveyed(path, jobs=2, backend=backend) == surveyed(path)
         assert verdicts(jobs=2, backend=backend) == verdicts()
+        done_though_one_is_killed(backend, tmp_path)
 
 
 def verdicts(**keywords):
@@ -147,9 +148,11 @@ def always_killed(folder, number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
-def test_work_of_a_killed_worker_is_done_by_another(backend, tmp_path):
+def test_work_of_a_killed_worker_is_done_by_another(tmp_path):
+    done_though_one_is_killed("loky", tmp_path)  # by the clusters above too
+
+
+def done_though_one_is_killed(backend, tmp_path):
     tasks = [(str(tmp_path), number) for number in range(8)]
     assert sorted(completed(killed_once, tasks, jobs=2, backend=backend)) == [(n, n * n) for n in range(8)]
     assert (tmp_path / "killed").exists()

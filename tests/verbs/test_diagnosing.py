@@ -83,7 +83,7 @@ def test_an_ailment_that_raises_is_a_line_and_the_rest_stands(monkeypatch):
 
 def test_the_same_input_gives_the_same_findings_whatever_the_threads():
     told = []
-    for threads in (1, 2, 1):
+    for threads in (1, 2):
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
@@ -93,7 +93,7 @@ def test_the_same_input_gives_the_same_findings_whatever_the_threads():
             assert torch.get_num_threads() == threads
         finally:
             torch.set_num_threads(before)
-    assert told[0] == told[1] == told[2]
+    assert told[0] == told[1]
 
 
 def test_what_was_not_judged_is_not_called_healthy():

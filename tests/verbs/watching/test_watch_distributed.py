@@ -1,7 +1,9 @@
-"""Two processes of DistributedDataParallel under torchrun: one writes, and both train as they do unwatched."""
+"""Two processes of DistributedDataParallel, as torchrun starts them: one writes, and both train as they do unwatched."""
 
 import json
+import os
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -51,20 +53,30 @@ TEARDOWN = "terminate called without an active exception"
 
 
 def launched(tmp_path, *command, script=SCRIPT, count=2):
+    """The processes that torchrun would start, without itself; what all of them say."""
     (tmp_path / "train.py").write_text(script)
-    whole = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={count}", "--standalone", *command]
     for _ in range(3):
-        done = subprocess.run(whole, capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
-        if TEARDOWN not in done.stderr:
+        with socket.socket() as one:
+            one.bind(("localhost", 0))
+            told = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(one.getsockname()[1]), "WORLD_SIZE": str(count)}
+        told = {**os.environ, **told, "OMP_NUM_THREADS": "1"}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+        started = [
+            subprocess.Popen([sys.executable, *command], env={**told, "RANK": f"{r}", "LOCAL_RANK": f"{r}"}, **pipes)
+            for r in range(count)
+        ]
+        said = [process.communicate(timeout=240) for process in started]
+        stdout, stderr = ("".join(parts) for parts in zip(*said, strict=True))
+        if TEARDOWN not in stderr:
             break
         shutil.rmtree(tmp_path / "seen", ignore_errors=True)
-    assert done.returncode == 0, done.stderr
-    return done
+    assert not any(process.returncode for process in started), stderr
+    return stdout, stderr
 
 
 def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path):
-    alone = launched(tmp_path, "train.py", "bare").stdout
-    assert launched(tmp_path, "train.py", "watched", str(tmp_path / "seen")).stdout == alone
+    alone, _ = launched(tmp_path, "train.py", "bare")
+    assert launched(tmp_path, "train.py", "watched", str(tmp_path / "seen"))[0] == alone
     lines = (tmp_path / "seen" / "records.jsonl").read_text().splitlines()
     steps = [json.loads(line)["value"]["step"] for line in lines if "look at step" in line]
     assert steps == [0, 2, 4, 6]
@@ -73,8 +85,8 @@ def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path):
     watched = launched(
         tmp_path, "-m", "theodolite", "run", "--every", "2", "--level", "full", "--out", "seen", "train.py", "bare"
     )
-    assert watched.stdout == alone  # the script as it is, without a word of the watch in it
-    assert watched.stderr.count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
+    assert watched[0] == alone  # the script as it is, without a word of the watch in it
+    assert watched[1].count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
     told = json.loads((tmp_path / "seen" / "run.json").read_text())
     assert sorted({row["step"] for row in told["readings"]}) == [0, 2, 4, 6, 7]
 
@@ -114,11 +126,11 @@ torch.distributed.destroy_process_group()
 def test_a_sharded_model_is_watched_as_on_one_process(tmp_path):
     """FSDP2: the same weights with and without, and the readings of one process."""
     run = ("-m", "theodolite", "run", "--every", "3", "--level", "full", "--no-diagnosis", "--out")
-    alone = launched(tmp_path, "train.py", "8", script=SHARDED).stdout
+    alone, _ = launched(tmp_path, "train.py", "8", script=SHARDED)
     two = launched(tmp_path, *run, "two", "train.py", "8", script=SHARDED)
     launched(tmp_path, *run, "one", "train.py", "8", script=SHARDED, count=1)
-    assert two.stdout == alone
-    assert two.stderr.count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
+    assert two[0] == alone
+    assert two[1].count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
     told = {name: json.loads((tmp_path / name / "run.json").read_text())["readings"] for name in ("one", "two")}
     assert sorted({row["step"] for row in told["two"]}) == [0, 3, 6]
     assert any("Hessian" in row["quantity"] for row in told["two"])
