@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.evidence.depth_remedies import critical_change, has_critical, is_normalized, remedy_for, with_paths
+from theodolite.evidence.depth_remedies import _drawn_critically, has_critical, is_normalized, remedy_for, with_paths
 
 
 def test_activations_without_a_critical_start_are_advised_against():
@@ -17,7 +17,7 @@ def test_activations_without_a_critical_start_are_advised_against():
 def test_the_change_draws_critical_weights_and_keeps_what_is_behind_the_last_layer():
     model = nn.Sequential(nn.Linear(64, 256), nn.Sigmoid(), nn.Linear(256, 256), nn.Sigmoid())
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    critical_change("sigmoid", "2")(model, optimizer)
+    _drawn_critically("sigmoid", "2", model, optimizer)
     assert isinstance(model[1], nn.ReLU) and isinstance(model[3], nn.Sigmoid)
     assert 64 * float(model[0].weight.detach().var()) == pytest.approx(2.0, rel=0.05)
 
