@@ -3,7 +3,14 @@
 import pytest
 import torch
 
-from theodolite.evidence.kernel_machine import answered_classes, classes_in, correlations, is_random_order, relation_of
+from theodolite.evidence.kernel_machine import (
+    answered_classes,
+    class_labels_of,
+    classes_in,
+    correlations,
+    is_random_order,
+    relation_of,
+)
 from theodolite.io.batches import Batch
 
 
@@ -37,3 +44,10 @@ def test_classes_and_orders():
     assert answered_classes(torch.tensor([-3.0, 0.1])).tolist() == [0, 1]
     a = torch.randn(50, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert float(correlations(a, -2 * a + 1)) == pytest.approx(-1.0)
+
+
+def test_classes_are_read_off_numbers_rows_and_zeros_and_ones():
+    y = torch.arange(96) % 3
+    rows = torch.nn.functional.one_hot(y, 3)
+    assert class_labels_of(rows.float()).tolist() == y.tolist() == class_labels_of(y[:, None]).tolist()
+    assert class_labels_of(0.5 * rows) is None and class_labels_of(rows[None]) is None

@@ -9,7 +9,6 @@ from torch import nn
 
 from fixtures.answering import Reshaped, subject
 from theodolite.evidence.loss_checks import (
-    class_labels_of,
     cross_entropy_for,
     drawn_answers,
     is_blind,
@@ -46,12 +45,6 @@ def test_logarithms_of_probabilities_are_asked_for_and_scores_are_given():
 def test_targets_above_one_are_past_binary_cross_entropy(y, past):
     one = subject(Reshaped(1), y * (torch.arange(96) % 2).float()[:, None], F.binary_cross_entropy_with_logits)
     assert is_past_its_range(one) == past
-
-
-def test_classes_are_read_off_numbers_rows_and_zeros_and_ones():
-    rows = F.one_hot(Y, 3)
-    assert class_labels_of(rows.float()).tolist() == Y.tolist() == class_labels_of(Y[:, None]).tolist()
-    assert class_labels_of(0.5 * rows) is None and class_labels_of(rows) is None
 
 
 def test_the_cross_entropy_is_that_of_scores_or_of_probabilities():
