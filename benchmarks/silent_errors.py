@@ -6,11 +6,12 @@ diagnosis where the fact is there without a run.
 """
 
 import argparse
+import copy
 import json
 import math
 import time
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import torch
 from torch import nn
@@ -34,7 +35,7 @@ def data(samples=1024):
 
 
 class Loop:
-    """A plain training loop with places where it can go wrong; ``go`` watches it and answers the names of its findings."""
+    """A plain training loop with places where it can go wrong; ``go`` watches it and answers its findings."""
 
     def __init__(self, **how):
         torch.manual_seed(1)
@@ -68,7 +69,7 @@ class Loop:
             self.how.get("step", Loop.step)(self, step)
             watch(step)
         watch.look(STEPS)
-        names = {finding.name for finding in watch.findings}
+        names = told(watch.findings)
         watch.close()
         return names
 
@@ -285,7 +286,7 @@ def of_loader(own):
     found = th.diagnose(
         model, data=loader, loss=cross_entropy, optimizer=torch.optim.Adam(model.parameters(), lr=1e-3), budget=1
     )
-    return {finding.name for finding in found.findings}
+    return told(found.findings)
 
 
 def observed(script):
@@ -300,10 +301,16 @@ def observed(script):
         script()
     finally:
         observer.remove()
+    observer.finish()
     if observer.watch is None:
-        return set()
+        return told(observer._alarms.standing.values())
     observer.watch.look(observer.steps)
-    return {finding.name for finding in observer.watch.findings}
+    return told(observer.watch.findings)
+
+
+def told(findings):
+    """The names of findings, with how severe they are."""
+    return {finding.name: finding.severity for finding in findings}
 
 
 def loads(prefix):
@@ -379,7 +386,7 @@ def warming(length):
             for number in range(STEPS):
                 step(self, number)
                 watch(number)
-            found = {finding.name for finding in watch.diagnosis.findings}
+            found = told(watch.diagnosis.findings)
             watch.close()
             return found
 
@@ -416,6 +423,245 @@ def trained_on(step):
 def of(**how):
     return lambda: Loop(**how).go()
 
+
+# parts of a model that no step reaches
+
+
+class Parts(nn.Module):
+    """An encoder and a head; ``how`` says what lies between them."""
+
+    def __init__(self, how=""):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU())
+        self.head, self.unused, self.how = nn.Linear(32, 4), nn.Linear(32, 4) if "head" in how else None, how
+        if how == "frozen":
+            self.encoder.requires_grad_(False)
+
+    def forward(self, x):
+        with torch.no_grad() if self.how == "no_grad" else nullcontext():
+            h = self.encoder(x)
+        found = self.head(h.detach() if self.how == "detach" else h)
+        return found + self.unused(h) if self.how == "two heads" else found
+
+
+class Odd(nn.Module):
+    """Layers in a list, and a trained tensor, as a module knows them or not."""
+
+    def __init__(self, listed=False, plain=False):
+        super().__init__()
+        layers, table = [nn.Linear(32, 32), nn.Linear(32, 4)], torch.randn(12, 32) * 0.3
+        self.layers = layers if listed else nn.ModuleList(layers)
+        self.table = table.requires_grad_() if plain else nn.Parameter(table)
+        self.first = nn.Linear(32, 32)
+
+    def forward(self, x):
+        h = self.first(torch.relu(x @ self.table))
+        for layer in self.layers:
+            h = layer(torch.relu(h))
+        return h
+
+
+def two_branches():
+    """A branch that is trained towards the detached answer of an averaged copy of it."""
+    online, head = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 16)), nn.Linear(16, 16)
+    target, x = copy.deepcopy(online).requires_grad_(False), data()[0]
+    optimizer = torch.optim.Adam([*online.parameters(), *head.parameters()], lr=1e-3)
+    for number in range(STEPS):
+        rows = x[32 * (number % 32) : 32 * (number % 32) + 32]
+        answer = head(online(rows + 0.1 * torch.randn_like(rows)))
+        wanted = target(rows + 0.1 * torch.randn_like(rows)).detach()
+        optimizer.zero_grad()
+        (2 - 2 * nn.functional.cosine_similarity(answer, wanted).mean()).backward()
+        optimizer.step()
+        averaged(target, online)
+
+
+@torch.no_grad()
+def averaged(model, other):
+    for mean, parameter in zip(model.parameters(), other.parameters(), strict=True):
+        mean.lerp_(parameter, 0.1)
+
+
+def of_copy(model):
+    return torch.optim.SGD(copy.deepcopy(model).parameters(), lr=0.1)
+
+
+def of_trainable(model):
+    return torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+
+
+def with_average(loop, step):
+    if step == 0:
+        loop.mean = copy.deepcopy(loop.model)
+    Loop.step(loop, step)
+    averaged(loop.mean, loop.model)
+
+
+def unfrozen(added):
+    def step(loop, number):
+        if number == 6:
+            loop.model.encoder.requires_grad_(True)
+            if added:
+                loop.optimizer.add_param_group({"params": list(loop.model.encoder.parameters())})
+        Loop.step(loop, number)
+
+    return of(model=lambda: Parts("frozen"), step=step, optimizer=of_trainable)
+
+
+def pretrained(missing):
+    """A trained network before its first step on another task, with a new head or its own."""
+
+    def go():
+        torch.manual_seed(1)
+        model, (x, y) = Parts(), data()
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+        for _ in range(200):
+            optimizer.zero_grad()
+            cross_entropy(model(x), y).backward()
+            optimizer.step()
+        if missing:
+            model.head = nn.Linear(32, 4)
+        held = model.encoder.parameters() if missing else model.parameters()
+        targets = (y + 1) % 4 if missing else y
+        found = th.diagnose(
+            model, data=(x, targets), loss=cross_entropy, optimizer=torch.optim.Adam(held, 1e-3), budget=2
+        )
+        return told(found.findings)
+
+    return go
+
+
+# steps and draws
+
+
+def scaled_steps(odd):
+    """A scaler skips every step whose gradient is not finite: all of them, or the first few while it finds its scale."""
+
+    def script():
+        scaler = torch.amp.GradScaler("cpu", init_scale=1.0 if odd else 2.0**126)
+
+        def step(model, optimizer, loss):
+            penalty = (0 * model[0].weight).sum().sqrt() if odd else 0.0
+            scaler.scale(loss + penalty).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+        plain_loop(network(), step)
+
+    return lambda: observed(script)
+
+
+def reached(every):
+    def script():
+        made = []
+
+        def step(model, optimizer, loss):
+            (loss / 4).backward()
+            made.append(loss)
+            if len(made) % every == 0:
+                optimizer.step()
+
+        plain_loop(network(), step)
+
+    return lambda: observed(script)
+
+
+def seeded(always):
+    def step(loop, number):
+        if always or number == 0:
+            torch.manual_seed(7)
+        Loop.step(loop, number)
+
+    return of(step=step, dropout=0.3)
+
+
+def stuck_inputs(loop, step):
+    x, (_, y) = loop.x[:32], loop.batch(step)
+    loop.optimizer.zero_grad()
+    cross_entropy(loop.model(x), y).backward()
+    loop.optimizer.step()
+
+
+def scheduled(kind):
+    def step(loop, number):
+        if number == 0:
+            loop.schedule = kind(loop.optimizer)
+        Loop.step(loop, number)
+        loop.schedule.step()
+
+    return of(step=step)
+
+
+def falls(optimizer):
+    return torch.optim.lr_scheduler.StepLR(optimizer, 1)
+
+
+def restarts(optimizer):
+    return torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 6)
+
+
+def renamed(wrong):
+    """A checkpoint with another name for the encoder, and one without a head."""
+
+    def script():
+        model, state = Parts(), Parts().state_dict()
+        if wrong:
+            state = {name.replace("encoder.", "backbone."): value for name, value in state.items()}
+        else:
+            state = {name: value for name, value in state.items() if "head" not in name}
+        model.load_state_dict(state, strict=False)
+        plain_loop(model)
+
+    return lambda: observed(script)
+
+
+def clips_late(late):
+    def script():
+        def step(model, optimizer, loss):
+            loss.backward()
+            for part in (optimizer.step, None)[:: 1 if late else -1]:
+                part() if part else nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+
+        plain_loop(network(), step)
+
+    return lambda: observed(script)
+
+
+def game(cleared):
+    """A generator against a discriminator, in which its pass leaves a gradient that is cleared before the next one."""
+
+    def script():
+        made = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 12))
+        judge = nn.Sequential(nn.Linear(12, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1))
+        first, second = (torch.optim.Adam(m.parameters(), 1e-3) for m in (made, judge))
+        loss, x = nn.BCEWithLogitsLoss(), data()[0]
+        for number in range(STEPS):
+            real, fake = x[32 * (number % 32) : 32 * (number % 32) + 32], made(torch.randn(32, 4))
+            if cleared:
+                second.zero_grad()
+            (loss(judge(real), torch.ones(32, 1)) + loss(judge(fake.detach()), torch.zeros(32, 1))).backward()
+            second.step()
+            first.zero_grad()
+            loss(judge(fake), torch.ones(32, 1)).backward()
+            first.step()
+
+    return lambda: observed(script)
+
+
+def with_nan(left_out):
+    def step(loop, number):
+        x, y = loop.batch(number)
+        x = torch.where(torch.arange(32)[:, None] == 3, float("nan"), x) if number == 4 else x
+        loop.optimizer.zero_grad()
+        loss = cross_entropy(loop.model(x), y)
+        if not left_out or torch.isfinite(loss):
+            loss.backward()
+            loop.optimizer.step()
+
+    return of(step=step)
+
+
+UNREACHED = {"not-in-optimizer", "layer-cut-off"}
 
 CASES = {
     "gradient cleared before the step": ({"gradient-cleared"}, of(step=cleared), of()),
@@ -497,11 +743,38 @@ CASES = {
     "workers with one generator": ({"workers-alike"}, lambda: of_loader(True), lambda: of_loader(False)),
     "checkpoint with other names": ({"checkpoint-not-loaded"}, loads("module."), loads("")),
     "clipped before unscaled": ({"clipped-scaled"}, clips(True), clips(False)),
+    "encoder under no_grad": (UNREACHED, of(model=lambda: Parts("no_grad")), of(model=lambda: Parts("frozen"))),
+    "detached between two parts": (UNREACHED, of(model=lambda: Parts("detach")), lambda: observed(two_branches)),
+    "a head that the loss does not see": (
+        UNREACHED,
+        of(model=lambda: Parts("one head")),
+        of(model=lambda: Parts("two heads")),
+    ),
+    "layers in a list": ({"not-in-optimizer"}, of(model=lambda: Odd(listed=True)), of(model=Odd)),
+    "a trained tensor that is no parameter": ({"not-in-optimizer"}, of(model=lambda: Odd(plain=True)), of(model=Odd)),
+    "optimizer of a copy": ({"optimizer-of-another"}, of(optimizer=of_copy), of(step=with_average)),
+    "unfrozen, and in no optimizer": ({"not-in-optimizer"}, unfrozen(False), unfrozen(True)),
+    "pretrained, its new head left out": ({"not-in-optimizer"}, pretrained(True), pretrained(False)),
+    "every step skipped by a scaler": ({"step-without-effect"}, scaled_steps(True), scaled_steps(False)),
+    "a step that is never reached": ({"step-without-effect"}, reached(1000), reached(4)),
+    "a seed in every step": ({"draws-repeated"}, seeded(True), seeded(False)),
+    "inputs of another batch": ({"batch-repeated"}, of(step=stuck_inputs), of(step=full_batch)),
+    "schedule of epochs stepped by batches": ({"step-size-zero"}, scheduled(falls), scheduled(restarts)),
+    "half of a checkpoint": ({"checkpoint-not-loaded"}, renamed(True), renamed(False)),
+    "clipped after the step": ({"clipped-late"}, clips_late(True), clips_late(False)),
+    "discriminator never cleared": ({"gradient-accumulates"}, game(False), game(True)),
+    "a batch with nan": ({"weights-not-finite"}, with_nan(False), with_nan(True)),
 }
 """Each error: the names that are right, the loop with it, and its healthy twin."""
 
 QUIET = {"step-too-small", "trained-too-short", "step-too-large", "overfits"}
 """What is true of loops of 36 steps, and is no alarm of these facts."""
+
+
+def alarms_of(found):
+    """What is a false alarm of a healthy loop: any note of these facts, and whatever is more than a note."""
+    loud = {name for name, severity in found.items() if severity != "note"}
+    return (found.keys() & ALL) | (loud - QUIET)
 
 
 def cost(steps=2000):
@@ -536,11 +809,10 @@ def main():
         if options.only not in name:
             continue
         found, calm = error(), twin()
-        named, alarms = bool(right & found), sorted(calm & ALL)
+        named, alarms = bool(right & found.keys()), sorted(alarms_of(calm))
         rows.append({"error": name, "named": named, "found": sorted(found), "alarms on the twin": alarms})
-        print(
-            f"{'named ' if named else 'MISSED'} {name}: {', '.join(sorted(found - QUIET))}; twin: {', '.join(alarms) or 'silent'}"
-        )
+        said = ", ".join(sorted(found.keys() - QUIET))
+        print(f"{'named ' if named else 'MISSED'} {name}: {said}; twin: {', '.join(alarms) or 'silent'}")
     added, step = cost()
     hits, false = sum(row["named"] for row in rows), sum(bool(row["alarms on the twin"]) for row in rows)
     print(

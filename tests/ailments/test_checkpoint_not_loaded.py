@@ -1,4 +1,4 @@
-"""Did load_state_dict load nothing?"""
+"""Did load_state_dict leave out what it was given?"""
 
 import pytest
 

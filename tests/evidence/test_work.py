@@ -1,5 +1,7 @@
 """Work is counted: prices do not depend on the clock, and the limit of the clock is said."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -24,6 +26,13 @@ def test_a_model_that_refuses_to_be_counted_is_priced_by_its_size():
         raise RuntimeError("no")
 
     assert counted_price(nn.Linear(100, 100), broken, 4).sample > 0
+
+
+def test_a_recurrent_layer_costs_its_weights_at_every_place_although_it_is_one_operation():
+    layer = nn.LSTM(8, 64, batch_first=True)
+    inputs = torch.zeros(4, 10, 8), torch.zeros(4, 40, 8)
+    short, long = (counted_price(layer, partial(layer, x), 4).sample for x in inputs)
+    assert long > 3 * short > 3 * 2 * 10 * 4 * 64 * (64 + 8) / 2e10
 
 
 def test_what_is_spent_is_gone_and_the_clock_ends_it():

@@ -1,7 +1,7 @@
 """Does a step with a gradient change no weight?
 
 Exact: the weights before and after a step are identical bit for bit, at every step that was compared, although the learning
-rate and the gradients are not zero.
+rate and the gradients are not zero. Or there are backward passes and no optimizer ever makes a step.
 """
 
 from theodolite.core.ailment import silent_error
@@ -10,7 +10,7 @@ ailment = silent_error(
     question="Do steps change the weights?",
     fact="step without effect",
     severity="critical",
-    says="Steps change nothing: not one bit of the weights changed at {0} compared steps, although there were gradients.",
-    remedy="create the optimizer from the model that is trained, after its last change: optimizer = ...(model.parameters())",
+    says="Nothing is trained: {0}.",
+    remedy="{1}",
     suggested={"optimizer": "model.parameters()"},
 )

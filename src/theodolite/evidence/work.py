@@ -98,6 +98,17 @@ def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Pri
     return Price(call * counter.calls, each, device == "cuda")
 
 
+_FUSED = ("mkldnn_rnn_layer", "_cudnn_rnn")
+"""A recurrent layer over all places of a sequence as one operation, which torch's own counter does not know."""
+
+
+def _recurrent(args: Any) -> float:
+    """Operations of floating point of such a layer: every weight once a place and sample."""
+    places = args[0].numel() // args[0].shape[-1]
+    weights = [t for part in args[1:4] for t in (part if isinstance(part, list | tuple) else [part])]
+    return float(2 * places * sum(t.numel() for t in weights if isinstance(t, Tensor) and t.ndim > 1))
+
+
 class OperationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, those of floating point, and the numbers that come out and are written."""
 
@@ -113,6 +124,8 @@ class OperationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if packet in flop_registry:
             price = self.half if getattr(out, "dtype", None) in (torch.float16, torch.bfloat16) else 1.0
             self.flops += price * int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
+        elif getattr(packet, "__name__", "") in _FUSED:
+            self.flops += _recurrent(args)
         if isinstance(out, Tensor) and not func.is_view:
             self.numbers += out.numel()
         return out

@@ -1,7 +1,7 @@
 """Exact facts about a model and its optimizer that no training should show; each is a few comparisons, without a pass."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -46,6 +46,50 @@ def _held(owner: Any, kinds: tuple[type, ...], depth: int = 3) -> Iterator[str]:
         elif depth and not isinstance(value, type | Tensor | nn.Module):
             for member in value[:20] if isinstance(value, list | tuple) else [value]:
                 yield from (f"{name}.{inner}" for inner in _held(member, kinds, depth - 1))
+
+
+def unregistered(model: nn.Module, held: Collection[int]) -> tuple[str, ...]:
+    """Names of plain lists of layers and of plain tensors that have gradients, which no module knows of and no group holds."""
+    own = {id(m) for m in model.modules()}
+    return tuple(
+        f"{path}.{name}".lstrip(".")
+        for path, module in model.named_modules()
+        for name, value in vars(module).items()
+        if any(p.grad is not None and id(p) not in held for p in _plain_leaves(name, value, own))
+    )
+
+
+def _plain_leaves(name: str, value: Any, own: Collection[int]) -> Iterator[Tensor]:
+    """Tensors that ask for a gradient in an attribute of a module that is none of its parameters, buffers and submodules."""
+    if name not in ("_modules", "_parameters", "_buffers") and isinstance(value, Tensor | list | tuple | dict):
+        for part in value.values() if isinstance(value, dict) else [value] if isinstance(value, Tensor) else value:
+            if isinstance(part, nn.Module) and id(part) not in own:
+                yield from (p for p in part.parameters() if p.requires_grad)
+            elif isinstance(part, Tensor) and part.is_leaf and part.requires_grad and part is value:
+                yield part
+
+
+def checkpoint_left_out(module: nn.Module, state: Any, found: Any) -> tuple[str, ...]:
+    """How many tensors of a file a module did not take, its class, and the names of one in the file and in the module.
+
+    Only where it took none of them, or where half of the file's numbers would fit tensors that are missing but for the first
+    part of their names.
+    """
+    odd, missing = list(getattr(found, "unexpected_keys", ())), list(getattr(found, "missing_keys", ()))
+    own = module.state_dict() if odd else {}
+    pairs = {name: next((other for other in missing if _renamed(name, other, state, own)), "") for name in odd}
+    fit = [name for name, other in pairs.items() if other]
+    numbers = {name: value.numel() for name, value in state.items() if isinstance(value, Tensor)} if odd else {}
+    if not odd or (len(odd) < len(state) and 2 * sum(numbers[name] for name in fit) < sum(numbers.values())):
+        return ()
+    first = fit[0] if fit else odd[0]
+    return f"{len(odd):,}", type(module).__name__, first, pairs[first] or next(iter(own), "none")
+
+
+def _renamed(name: str, other: str, state: Any, own: Any) -> bool:
+    tails = {name, name.partition(".")[2]} & {other, other.partition(".")[2]}
+    fits = isinstance(state[name], Tensor) and state[name].shape == own[other].shape
+    return fits and any("." in tail for tail in tails)
 
 
 def tied_names(model: nn.Module) -> tuple[tuple[str, ...], ...]:

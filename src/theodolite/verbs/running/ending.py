@@ -204,7 +204,7 @@ def _bar(budget: float) -> tuple[Any, Any]:
 
 def _end_without(observer: Observer, *, quiet: bool) -> None:
     found = observer.values()
-    if not found:
+    if not found and not observer._alarms.standing:
         if not quiet:
             said("nothing was watched: no backward pass followed by a step was seen (gradients by torch.func are not)")
         return
@@ -220,8 +220,8 @@ def _page(observer: Observer, out: Path) -> Path:
     """The losses over the steps, where that is all that is known."""
     from theodolite.verbs.watching.history import values_page
 
-    largest = observer.values()[0]
-    page = values_page(largest.records, tuple(observer._alarms.standing.values()))
+    records = [record for seen in observer.values()[:1] for record in seen.records]
+    page = values_page(records, tuple(observer._alarms.standing.values()))
     return write_atomically(out / "run.html", page)
 
 
@@ -232,8 +232,8 @@ def _values(observer: Observer) -> dict[str, Any]:
     found = observer.values()
     standing = tuple(observer._alarms.standing.values())
     return {
-        "steps": found[0].steps,
-        "losses": [{"step": r.step, "loss": r.facts["loss"]} for r in found[0].records],
+        "steps": found[0].steps if found else 0,
+        "losses": [{"step": r.step, "loss": r.facts["loss"]} for seen in found[:1] for r in seen.records],
         "alarms": [line for seen in found for r in seen.records for line in r.alarms],
         "diagnosis": Diagnosis("loss", standing, (SEEN,)).document(),
     }

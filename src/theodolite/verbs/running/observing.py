@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from theodolite.core.run import Run
 from theodolite.evidence.batches import MOST_SAMPLES
-from theodolite.measure.dynamics._silent_facts import generator_shared
+from theodolite.measure.dynamics._silent_facts import checkpoint_left_out, generator_shared
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
 from theodolite.verbs.running.steps_by_hand import StepsByHand
@@ -34,6 +34,7 @@ from theodolite.verbs.watching.alarms import Alarms
 from theodolite.verbs.watching.look_context import Level
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.sharded import Gathered, is_sharded
+from theodolite.verbs.watching.silent_errors import FEWEST, NO_STEP, REACHED
 from theodolite.verbs.watching.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
 from theodolite.verbs.watching.watched_run import moment_of
@@ -121,6 +122,10 @@ class Observer:
     _precision: torch.dtype | None = None
     silent: dict[str, tuple[str, ...]] = field(default_factory=dict)
     clips: dict[str, float] = field(default_factory=dict)
+    backward_passes: int = 0
+    waiting: bool = False  # gradients of what an optimizer holds, and no step so far
+    _spent: list[Any] = field(default_factory=list)
+    _late: int = 0
     _clipped: bool = False
     _unscaled: bool = False
     _clipped_steps: int = 0
@@ -229,10 +234,9 @@ class Observer:
             self.resets += 1
             self.watch.plays |= self.restarts
             self.watch.silent_errors.repeats |= self.restarts
-        odd = list(getattr(found, "unexpected_keys", ()))
-        if odd and len(odd) == len(state) and not self._looking:
-            own = next(iter(module.state_dict()), "none")
-            self.silent["checkpoint not loaded"] = (f"{len(odd):,}", type(module).__name__, odd[0], own)
+        odd = () if self._looking else checkpoint_left_out(module, state, found)
+        if odd:
+            self.silent["checkpoint not loaded"] = odd
         return found
 
     def _reads(self, whole: Any, loader: Any) -> Any:
@@ -246,14 +250,24 @@ class Observer:
         return whole(loader)
 
     def _clips(self, whole: Any, *args: Any, **keywords: Any) -> Any:
+        if args and not isinstance(args[0], Tensor):
+            args = (list(args[0]), *args[1:])
+        late = bool(args) and any(p is q for p in args[0][:1] for q in self._stepped_parameters())
         self._clipped = not self._unscaled
         named = {"clip_grad_norm_": ("clip norm", "max_norm"), "clip_grad_value_": ("clip value", "clip_value")}
         kind, word = named.get(getattr(whole, "__name__", ""), ("", ""))
         limit = args[1] if len(args) > 1 else keywords.get(word)
+        self._late += (1 if late else -1) * (isinstance(limit, int | float) and math.isfinite(limit))
+        if self._late >= FEWEST:
+            self.silent["clipped late"] = (f"{self._late:,}",)
         usual = len(args) < 3 and keywords.get("norm_type", 2.0) == 2.0  # the norm that trials clip by
         if kind and usual and isinstance(limit, int | float) and math.isfinite(limit) and len(self._made) < 2:
             self.clips[kind] = float(limit)
         return whole(*args, **keywords)
+
+    def _stepped_parameters(self) -> Iterator[Any]:
+        """What was stepped since the last backward pass, where one was seen."""
+        return (p for optimizer in self._spent for group in optimizer.param_groups for p in group["params"])
 
     def _scales(self, whole: Any, scaler: Any, outputs: Any) -> Any:
         """A loss that is scaled up for its gradients only: what is minimized, and read, is the loss itself."""
@@ -334,6 +348,7 @@ class Observer:
         roots = [tensors] if isinstance(tensors, Tensor) else [t for t in tensors or () if isinstance(t, Tensor)]
         if self._looking or self.broken or torch.compiler.is_compiling() or self._within:
             return whole(*args, **keywords)
+        self.backward_passes, self._spent = self.backward_passes + 1, []
         self._guarded(self._seen_backward)(roots)
         self._within += 1
         try:
@@ -347,6 +362,7 @@ class Observer:
         """Gradients that are asked for: a step by hand may follow."""
         if self._looking or self.broken or torch.compiler.is_compiling() or self._within:
             return whole(*args, **keywords)
+        self.backward_passes, self._spent = self.backward_passes + 1, []
         roots, inputs = (
             args[n] if len(args) > n else keywords.get(name) for n, name in enumerate(("outputs", "inputs"))
         )
@@ -388,6 +404,9 @@ class Observer:
 
     def _after_backward(self, gradients: dict[int, Tensor]) -> None:
         """Where no optimizer is there for what has a gradient now, its weights may be changed by hand."""
+        if not self._seen:
+            groups = [group for optimizer in self._made for group in optimizer.param_groups]
+            self.waiting = any(p.grad is not None for group in groups for p in group["params"])
         if self._searching and self.hand is None and self._passes and self._passes[-1].program is not None:
             program = self._passes[-1].program
             own = [p for part in program.parts for p in part.parameters()] + list(program.parameters)
@@ -444,7 +463,8 @@ class Observer:
         self._tape_is_off = False
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        self._stepping, self._clipped, self._unscaled = None, False, False
+        self._stepping, self._clipped, self._unscaled, self.waiting = None, False, False, False
+        self._spent += [optimizer] if self.backward_passes else []
         self._after_step(optimizer)
 
     def _after_step(self, optimizer: Any) -> None:
@@ -640,6 +660,9 @@ class Observer:
 
     def finish(self) -> None:
         """The script is over: a last step by hand is counted, and a watch on what was never trained is dropped."""
+        if self.waiting and self.backward_passes >= FEWEST:
+            self.silent["step without effect"] = NO_STEP.format(self.backward_passes), REACHED
+            self._alarms.new_lines(0, alarms_of(Run(silent=self.silent)))
         if self.hand is not None:
             self._guarded(self._by_hand)()
             if self.watch is not None and self.steps == 0:

@@ -18,6 +18,7 @@ from theodolite.core.checks import MissingPackageError
 from theodolite.core.state import untouched
 from theodolite.io.files import write_atomically
 from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
+from theodolite.measure.dynamics._silent_facts import unregistered
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching.alarms import LOG, Alarms, Listener
 from theodolite.verbs.watching.gradient_noise import MicroBatches, RankNoise
@@ -176,7 +177,8 @@ class Attachments:
             missing, without = parameters_left_out(self.model, self.optimizer, pulled=pulled)
             # another optimizer may hold them: only what stays is named
             kept = tuple(n for n in missing if stays(self.model, origin, n))
-            left_out = {"in no group": kept, "without a gradient": tuple(without)}
+            held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+            left_out = {"in no group": (*kept, *unregistered(self.model, held)), "without a gradient": tuple(without)}
         with self.between_looks():
             self.trace.settle(partial(odd_batch, watch))
         found = list(alarms_of(run_of(watch, left_out, self.silent_facts(watch))))

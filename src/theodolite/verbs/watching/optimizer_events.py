@@ -22,8 +22,9 @@ class OptimizerEvents:
     ``passes`` is how many backward passes the last step was accumulated from.
 
     One parameter tells: when a gradient arrives while ``.grad`` is still the tensor of the last step, neither replaced nor
-    written to nor zero, it was kept. Only what is really accumulated counts, not gradients that are asked for. Nothing is
-    changed; `remove` takes the hooks away.
+    written to nor zero, and is not cleared before the step either (as that of a discriminator is after its generator's pass), it
+    was kept. Only what is really accumulated counts, not gradients that are asked for. Nothing is changed; `remove` takes the
+    hooks away.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
@@ -35,7 +36,7 @@ class OptimizerEvents:
         self._next = 1.0
         self._optimizer = weakref.ref(optimizer)
         self._used: tuple[weakref.ref[Tensor], int] | None = None
-        self._suspect = False
+        self._suspect: weakref.ref[Tensor] | None = None  # what was added to the gradient of the last step
         held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad and p.is_leaf]
         self._handles: list[Any] = [
             optimizer.register_step_pre_hook(self._steps),
@@ -72,6 +73,8 @@ class OptimizerEvents:
     @harmless
     def _stepped(self, *_: Any) -> None:
         self.steps += 1
+        self.kept += self._suspect is not None
+        self._suspect = None
         self.passes, self._arrivals = self._arrivals, 0
         self._accumulated[self.passes] += 1
         gradient = None if self._parameter is None else self._parameter.grad
@@ -79,19 +82,19 @@ class OptimizerEvents:
 
     @harmless
     def _arrives(self, _: Tensor) -> None:
-        self._suspect = False
         gradient: Tensor | None = None if self._parameter is None else self._parameter.grad
-        if self._used is None or gradient is None:
-            return
-        last, version = self._used
-        same = last() is gradient and int(gradient._version) == version
-        self._suspect = same and bool(gradient.any())  # zeros written through .data leave no trace but themselves
+        if self._used is not None and gradient is not None:
+            last, version = self._used
+            same = last() is gradient and int(gradient._version) == version
+        else:
+            same = self._suspect is not None and self._suspect() is gradient
+        # zeros written through .data leave no trace but themselves
+        self._suspect = weakref.ref(gradient) if same and gradient is not None and bool(gradient.any()) else None
 
     @harmless
     def _arrived(self, _: Tensor) -> None:
         self._arrivals += 1
-        self.kept += self._suspect
-        self._used, self._suspect = None, False
+        self._used = None
 
 
 def clipped(norms: Sequence[Tensor]) -> dict[str, float]:

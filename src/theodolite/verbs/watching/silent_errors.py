@@ -37,6 +37,14 @@ RUN_OF = 5
 """Steps in a row with other inputs and the very same targets."""
 EVALUATED = 3
 """Passes without gradients in a row, between two steps, that are an evaluation."""
+ROUNDED = torch.finfo(torch.float32).eps
+"""The share of the largest step size that is as good as none."""
+ANEW = "create the optimizer from the model that is trained, after its last change: optimizer = ...(model.parameters())"
+NO_STEP, REACHED = (
+    "{0:,} backward passes and no optimizer step",
+    "optimizer.step() after loss.backward(), outside of conditions",
+)
+"""What is said where steps change nothing, and where there are none."""
 HALF = 0.5
 """The share of entries that do not change from which on updates are lost."""
 DIGESTS = (1, 4, 16, 64, 256, 1024)
@@ -54,7 +62,10 @@ class SilentErrors:
         self.extra: dict[str, tuple[str, ...]] = {}
         self._acting = layers_of_training(model)
         self._layers = tuple(dict.fromkeys(type(layer).__name__ for layer in self._acting))
-        self.restarts = 0
+        self._drops = [layer for layer in self._acting if not isinstance(layer, nn.modules.batchnorm._BatchNorm)]
+        self._drawn: Tensor | None = None
+        self.redrawn = self.restarts = 0
+        self._largest_lr = 0.0
         self.repeats = False  # batches come again on purpose
         self._asked: deque[tuple[int, Tensor]] = deque(maxlen=KEPT)
         self._dropping: tuple[str, ...] | None = None
@@ -143,7 +154,9 @@ class SilentErrors:
         elif not self._arrivals and self.steps > 1 and any(g is not None for g in gradients):
             self.stale += 1
         self._arrivals, self._pulled = 0, False
-        self.zero_lr += all(not group.get("lr", 1.0) for group in self.optimizer.param_groups)
+        lr = max((float(group.get("lr", 1.0)) for group in self.optimizer.param_groups), default=1.0)
+        self._largest_lr = max(lr, self._largest_lr)
+        self.zero_lr += lr <= ROUNDED * self._largest_lr
         self.evaluating += not any(part.training for part in self.parts)
 
     @harmless
@@ -179,6 +192,9 @@ class SilentErrors:
             if self.steps % PERIOD == 0:
                 self._marks.clear()  # a new stretch
             self._marks.append(_mark(first))
+            if first.device.type == "cpu" and any(layer.training for layer in self._drops):
+                last, self._drawn = self._drawn, torch.get_rng_state()
+                self.redrawn += last is not None and torch.equal(last, self._drawn)
             if self.steps <= FIRST:
                 turns = len(self._marks) - sum(self._pairs())
                 self._few = len({tuple(mark.tolist()) for mark in self._marks}) < turns
@@ -231,7 +247,7 @@ class SilentErrors:
             self._dropping = drops_always(self.model, probe)
         if self._dropping and "evaluated as trained" not in found:
             found["evaluated as trained"] = "all", f"{', '.join(self._dropping)} drops in evaluation mode too"
-        found["batch repeated"] = self._repeated()
+        found["batch repeated"] = self._repeated() or _inputs_stuck(kept)
         found["targets stuck"] = _targets_stuck(kept)
         found["workers alike"] = generator_shared(loader) or found.get("workers alike", ())
         rises = len(lrs) > 2 and all(b > a for a, b in pairwise(lrs))
@@ -249,6 +265,7 @@ class SilentErrors:
 
         often("gradient cleared", self.cleared)
         often("gradient stale", self.stale)
+        often("draws repeated", self.redrawn)
         often("step size zero", self.zero_lr)
         layers = ", ".join(self._layers)
         still = all(not module.training for part in self.parts for module in part.modules())
@@ -273,9 +290,14 @@ class SilentErrors:
             name for name, count in self._still.items() if count == self._compared and name not in self._moved
         )
         if self._compared > 1 and stuck:
-            found["parameters stuck" if self._moved else "step without effect"] = (
-                stuck if self._moved else (str(self._compared),)
+            still = (
+                f"not one bit of the weights changed at {self._compared} compared steps, although there were gradients"
             )
+            found["parameters stuck" if self._moved else "step without effect"] = (
+                stuck if self._moved else (still, ANEW)
+            )
+        if not self.steps and self._arrivals >= PERIOD:
+            found["step without effect"] = NO_STEP.format(self._arrivals), REACHED
         shares = [share for share, _ in self._rounded]
         if len(shares) > 1 and min(shares) > HALF:
             found["updates rounded away"] = (f"{min(shares):.0%}", self._rounded[-1][1])
@@ -398,6 +420,23 @@ def _targets_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
     same = all(t.shape == targets[0].shape and torch.equal(t, targets[0]) for t in targets)
     others = all(a.shape != b.shape or not torch.equal(a, b) for a, b in pairwise(inputs))
     return (str(RUN_OF),) if same and others else ()
+
+
+def _inputs_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
+    """In how many of the last batches in a row the inputs are the same while most of their labels are others."""
+    last = [_split(batch) for batch in list(kept)[-RUN_OF:]]
+    if len(last) < RUN_OF or any(x is None or y is None or y.is_floating_point() or len(x) < 2 for x, y in last):
+        return ()
+    pairs = pairwise(last)
+    stuck = all(
+        len(y) == len(x)
+        and a.shape == x.shape
+        and b.shape == y.shape
+        and torch.equal(a, x)
+        and (b != y).float().mean() > HALF
+        for (a, b), (x, y) in pairs
+    )
+    return (str(RUN_OF), str(RUN_OF)) if stuck else ()
 
 
 def _split(batch: Any) -> tuple[Any, Any]:
