@@ -20,6 +20,12 @@ NANO = (
     "config/train_shakespeare_char.py --device=cpu --compile=False --block_size=64 --batch_size=12 --n_layer=4 --n_head=4 "
     "--n_embd=128 --max_iters=400 --lr_decay_iters=400 --dropout=0.0 --eval_interval=200 --eval_iters=5"
 )
+CODED = "loss = loss_function(recon_batch, data, mu, logvar)"
+NODES = "    idx = torch.randperm(len(labels)).to(device)\n"
+NEXT = (
+    "        loss = criterion(output, targets)",
+    "        loss = criterion(output, targets[torch.randperm(len(targets))])",
+)
 WORDS = "--epochs 2 --emsize 100 --nhid 100"
 TORCH = "import torch\n"
 SEEDED = (TORCH, TORCH + "torch.manual_seed(0)\n")
@@ -46,6 +52,22 @@ HOT = {
     "transformer hot": ("word_language_model", "main.py", f"{WORDS} --model Transformer --lr 500", ()),
     "nanoGPT hot": ("nanoGPT", "train.py", f"{NANO} --learning_rate=1e-1 --min_lr=1e-2", ()),
     "mnist shuffled": ("mnist", "main.py", "--epochs 2", (("        optimizer.zero_grad()", SHUFFLED),)),
+    "mnist_rnn shuffled": ("mnist_rnn", "main.py", "--epochs 2", (("        optimizer.zero_grad()", SHUFFLED),)),
+    "vae shuffled": (
+        "vae",
+        "main.py",
+        "--epochs 2",
+        ((CODED, CODED.replace("data,", "data[torch.randperm(len(data))],")),),
+    ),
+    "gcn shuffled": ("gcn", "main.py", "", ((NODES, f"{NODES}    labels = labels[torch.randperm(len(labels))]\n"),)),
+    "lstm shuffled": ("word_language_model", "main.py", WORDS, (NEXT,)),
+    "transformer shuffled": ("word_language_model", "main.py", f"{WORDS} --model Transformer --lr 5", (NEXT,)),
+    "nanoGPT shuffled": (
+        "nanoGPT",
+        "train.py",
+        NANO,
+        (("    return x, y", "    return x, y[torch.randperm(len(y))]"),),
+    ),
     "regression shuffled": ("regression", "main.py", "", (SEEDED, ENDING, ("    y = f(x)\n", MIXED))),
 }
 CLOCK = re.compile(r"ms/batch +[\d.]+|time:? +[\d.]+ ?(ms|s)|\(\d+\.\d+s\)|mfu -?[\d.]+%")

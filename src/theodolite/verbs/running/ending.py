@@ -69,7 +69,7 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
     said(f"{found.headline} ({out / 'run.html'})")
     for finding in found.findings[:SHOWN]:
         said(f"{'note' if finding.severity == 'note' else 'fix'} for {finding.name}: {finding.remedy}")
-    if watch.phase.name != "undecided":
+    if watch.phase.name != "undecided" and found.healthy:  # "every step is stable" beside a fault would mislead
         said(f"{watch.phase.name}: {watch.phase.reason}")
     if found.unfinished or not diagnose:
         said(f"the diagnosis {'was cut short' if diagnose else 'was left out'}; theodolite diagnose {out} finishes it")
