@@ -15,9 +15,7 @@ from collections.abc import Iterator
 from theodolite.core.ailment import Ailment, Finding, times
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-
-BACK = 0.3
-"""The share of its own by which the loss of other samples jumps: a step on any batch moves it a little."""
+from theodolite.evidence.thresholds import MISSED
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -47,7 +45,7 @@ def while_training(run: Run) -> Iterator[Finding]:
         remedy = f"look at the samples and labels of the batch of step {step}"
         if held:
             before, plain, clipped, norm = held.split()
-            harmless = float(plain) - float(before) <= BACK * abs(float(before))
+            harmless = float(plain) - float(before) <= MISSED * abs(float(before))  # any batch moves it a little
             says += (
                 f" On a copy one step on it takes the loss of the probe from {before} to {plain}, with gradients clipped at "
                 f"{norm} to {clipped}."

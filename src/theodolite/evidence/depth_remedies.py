@@ -22,9 +22,6 @@ from theodolite.theory.propagation.critical_points import criticality
 
 CRITICAL_START, PATHS = "critical initialization", "paths around layers"
 
-PAIR = 43
-"""The rank of another start with another step: behind those of either alone."""
-
 
 def has_critical(activation: str) -> bool:
     """Whether theory knows a critical initialization for this activation."""
@@ -75,8 +72,6 @@ def depth_interventions(
     arms = [
         Intervention(drawn, found, rank=rank, sign=True),
         Intervention(drawn.at_lr(0.1), found, rank=rank + 1, sign=True),
-        # a pair, for where neither is enough: more is changed than by a step or a start alone
-        Intervention(drawn.at_lr(10.0), found, rank=PAIR, sign=True, after="lr x 10"),
     ]
     if paths:
         around = Change(PATHS, prepare=with_paths)

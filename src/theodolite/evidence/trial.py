@@ -383,7 +383,7 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     ):  # where many answers are likely the loss is what counts
         by_accuracy, uncertain = math.nan, 0.0
     late = losses_alike and steps_made(subject) >= LATE
-    if late and worse.loss > (1 + WORTH) * constant > 0 and not _fits_its_data(subject):
+    if late and worse.loss > (1 + WORTH) * constant > 0 and not _knows_its_answers(subject):
         by_loss, by_accuracy, uncertain = min(1.0, (worse.loss - better.loss) / (worse.loss - constant)), math.nan, 0.0
     sure = [_ratio(*_paired(better.losses, worse.losses, better.weights, constant))] if losses_alike else []
     sure += [_ratio(apart, error)] if points == points else []
@@ -395,10 +395,10 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
     return Gain(by_loss, by_accuracy, max(sure, default=0.0), uncertain)
 
 
-def _fits_its_data(subject: Subject) -> bool:
-    """Whether the run has learned its training data: then what it lacks elsewhere is not how often each answer occurs."""
+def _knows_its_answers(subject: Subject) -> bool:
+    """Whether the run knows on its own training data how often each answer occurs: elsewhere they may occur otherwise."""
     own, constant = scores(subject)[0], constant_loss(subject)
-    return own is not None and own.loss < (1 - WORTH) * constant
+    return own is not None and own.loss <= (1 + WORTH) * constant
 
 
 def _is_below_constant(subject: Subject, score: Score) -> bool:
