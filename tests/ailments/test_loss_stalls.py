@@ -57,3 +57,27 @@ def test_quarters_of_a_run_are_told_by_its_steps_however_few_its_looks_are(losse
     moments = tuple(RunMoment(step, loss=loss) for step, loss in zip((0, 210, 300), losses, strict=False))
     subject = Subject(nn.Linear(2, 1), run=Run(moments), checked=False)
     assert _still_falls(subject) is falls
+
+
+class Pooled(nn.Module):
+    """Tokens one by one, then their mean; with a vector for each place or without."""
+
+    def __init__(self, placed):
+        super().__init__()
+        self.table, self.places = nn.Embedding(8, 16), nn.Parameter(torch.randn(4, 16)) if placed else None
+        self.each, self.last = nn.Sequential(nn.Linear(16, 48), nn.ReLU()), nn.Linear(48, 8)
+
+    def forward(self, x):
+        h = self.table(x)
+        return self.last(self.each(h if self.places is None else h + self.places).mean(1))
+
+
+@pytest.mark.parametrize("placed", [True, False])
+def test_a_model_that_knows_no_order_is_given_places(placed):
+    torch.manual_seed(0)
+    x = torch.randint(8, (800, 4))
+    model = Pooled(placed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    known = {"data": (x, x[:, 0]), "loss": nn.functional.cross_entropy, "optimizer": optimizer}
+    found = alarms("loss-stalls", {"model": model, **known})
+    assert [one.suggested for one in found] == ([] if placed else [{"add": "places"}])

@@ -5,28 +5,91 @@ standard errors and 2 %) after fifty steps; or the schedule reduced the learning
 on; or a plain copy of the training does clearly better than the run did, so something in the training loop is different; or a
 kernel ridge regression with the kernel of an infinitely wide network does better on part of the same samples (a healthy run
 keeps at least nine tenths of its held-out skill: of 43 healthy runs on numeric inputs the lowest kept 0.956); or counting pairs
-of tokens does.
+of tokens does. A model of tokens whose answers do not depend on their order is tried with a learned vector for each place.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, has_won
+from theodolite.evidence.batches import batches, first_rows
+from theodolite.evidence.drawn_outputs import members_of, quiet
+from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, found_by, has_won
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
-from theodolite.evidence.thresholds import A_RUN, CRITICAL, MISSED, NOTHING, RARELY, SURE, WELL
+from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, MISSED, NOTHING, RARELY, ROUNDING, SURE, WELL
 from theodolite.evidence.token_counts import token_floors
 from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score
+from theodolite.io.batches import Batch
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The run gone on with at its largest step, where the schedule has taken it away."""
+    """The run gone on with at its largest step, where the schedule has taken it away; places, where a model knows of none."""
+    if knows_no_order(subject):
+        says = (
+            "The answers do not depend on the order of the tokens: nothing tells the model at which place one stands."
+        )
+        remedy = (
+            "add an embedding of the place to that of the token: x = token(ids) + place(torch.arange(ids.shape[1]))"
+        )
+        found = found_by(says, remedy, {"add": "places"})
+        yield Intervention(Change("with places", prepare=_with_places(subject)), found, rank=12, sign=True)
     if steps_made(subject) and lr_left(subject) < RARELY:
         yield Intervention(Change("more steps", from_here=True), _scheduled, rank=35)
+
+
+def knows_no_order(subject: Subject) -> bool:
+    """Whether a model of tokens answers alike wherever they stand: the same token at all places, or tokens in another order."""
+    model, whole = subject.model, batches(subject)
+    given = whole[0].tensors() if whole else []
+    if (
+        model is None
+        or len(given) != 1
+        or given[0].is_floating_point()
+        or given[0].ndim != 2
+        or given[0].shape[1] < A_FEW
+    ):
+        return False
+    if not any(isinstance(m, nn.Embedding) for m in model.modules()):
+        return False
+    batch = first_rows(whole[0], A_FEW)
+    with untouched(model), torch.no_grad(), quiet():
+        own = members_of(subject.answer(batch))
+        if len(own) != 1 or own[0].ndim < 2:
+            return False
+        x = batch.tensors()[0]
+        asked = x[:, :1].expand_as(x) if own[0].ndim > 2 else x.flip(1)
+        keywords = dict.fromkeys(batch.keywords, asked)
+        told = members_of(subject.answer(Batch(() if keywords else (asked,), keywords, batch.target)))[0]
+    wanted = told[:, :1].expand_as(told) if told.ndim > 2 else own[0]
+    return bool((told - wanted).abs().amax() <= ROUNDING * own[0].abs().amax())
+
+
+def _with_places(subject: Subject) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+    """The change that adds a learned vector for each place behind every table of tokens."""
+    count = batches(subject)[0].tensors()[0].shape[1]
+
+    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        settings = {key: v for key, v in optimizer.param_groups[0].items() if key not in ("params", "param_names")}
+        for table in [m for m in model.modules() if isinstance(m, nn.Embedding)]:
+            size = float(table.weight.detach().std())
+            places = nn.Parameter(size * torch.randn(count, table.embedding_dim).to(table.weight))
+            optimizer.add_param_group({"params": [places], **settings})
+
+            def add(module: nn.Module, args: Any, output: Tensor, places: Tensor = places) -> Tensor:
+                return output + places[: output.shape[1]] if output.ndim == 3 else output
+
+            table.register_forward_hook(add)
+
+    return change
 
 
 def _scheduled(outcome: Outcome) -> Finding:
