@@ -402,3 +402,24 @@ def frauds_among_the_honest(fixed):
         train = train[0][rows], train[1][rows]
     model = mlp(5, 10, 10, 2)
     return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 1e-3), steps=600, score=balanced_accuracy)
+
+
+@case(
+    "validation-differs",
+    source="JaesungHuh/voice-gender-classifier issue 4; HarryVolek/PyTorch_Speaker_Verification issue 42",
+)
+def recordings_of_another_rate(fixed):
+    """Asked: a classifier of recordings is right on its own files and wrong on others. Answer: those have another sampling rate;
+    resample them to that of training."""
+
+    def waves(count, rate, seed):
+        g = torch.Generator().manual_seed(seed)
+        y = torch.randint(4, (count,), generator=g)
+        angle = 6.283 * rate * (0.04 + 0.03 * y)[:, None] * torch.arange(96) + 6.283 * torch.rand(count, 1, generator=g)
+        return (angle.sin() + 0.5 * torch.randn(count, 96, generator=g))[:, None], y
+
+    model = nn.Sequential(
+        nn.Conv1d(1, 16, 11, stride=2), nn.ReLU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(16, 4)
+    )
+    train, held = waves(800, 1.0, 20), waves(300, 1.0 if fixed else 2.0, 21)
+    return Run(model, train, held, F.cross_entropy, ADAM(model.parameters(), 5e-3), steps=400)

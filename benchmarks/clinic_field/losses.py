@@ -248,6 +248,49 @@ def contrast_without_a_temperature(fixed):
     )
 
 
+class _Cells(nn.Module):
+    """At each cell of an image whether something bright is there, and where in the cell."""
+
+    def __init__(self, squash: bool) -> None:
+        super().__init__()
+        self.squash = squash
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 12, 5, stride=2, padding=2), nn.ReLU(), nn.Conv2d(12, 16, 3, stride=2, padding=1), nn.ReLU(),
+            nn.Conv2d(16, 3, 3, padding=1),
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.layers(x)
+        return torch.cat([out[:, :1].sigmoid(), out[:, 1:]], 1) if self.squash else out
+
+
+def _there_and_where(out: Tensor, y: Tensor) -> Tensor:
+    where = ((out[:, 1:] - y[:, 1:]).square().sum(1) * y[:, 0]).sum() / y[:, 0].sum().clamp_min(1)
+    return F.binary_cross_entropy_with_logits(out[:, 0], y[:, 0]) + where
+
+
+@case("outputs-squashed", "loss-mismatched", source="argusswift/YOLOv4-pytorch issue 89; Turoad/lanedet issue 32")
+def sigmoid_on_a_detector(fixed):
+    """Asked: the head of a detector takes a sigmoid of its confidence, and the loss is BCEWithLogitsLoss; is that twice?
+    Answer: yes, leave it out of the head. Scored by F1 over cells."""
+    g = torch.Generator().manual_seed(19)
+    n, k = 900, torch.arange(16.0)
+    x, y = 0.3 * torch.randn(n, 1, 16, 16, generator=g), torch.zeros(n, 3, 4, 4)
+    at = 16 * torch.rand(n, 2, generator=g)
+    near = (k[:, None] - at[:, 1, None, None]) ** 2 + (k - at[:, 0, None, None]) ** 2
+    x[:, 0] += torch.exp(-near / 4)
+    cell = (at / 4).long()
+    y[torch.arange(n), :, cell[:, 1], cell[:, 0]] = torch.cat([torch.ones(n, 1), at / 4 - cell - 0.5], 1)
+
+    def f1(run):
+        said, there = outputs(run)[:, 0] > (0.0 if fixed else 0.5), run.validation[1][:, 0] > 0.5
+        return float(2 * (said & there).sum() / (said.sum() + there.sum()))
+
+    model = _Cells(not fixed)
+    pairs = (x[:700], y[:700]), (x[700:], y[700:])
+    return Run(model, *pairs, _there_and_where, ADAM(model.parameters(), 4e-3), steps=350, score=f1, chance=0.12)
+
+
 @case(source="giannisnik/repset issue 1; keon/3-min-pytorch issue 19")
 def log_softmax_before_cross_entropy(fixed):
     """Asked: log_softmax is followed by cross_entropy; does that hurt? Answer: no, log_softmax twice is log_softmax."""
