@@ -1,15 +1,10 @@
 """What a watch hears of a training loop, and what it does not listen to; each error is tried in the test of its ailment."""
 
-import functools
-import math
-
 import torch
 from benchmarks import silent_errors as silent
 
 import theodolite as th
-
-Watch = functools.partial(th.Watch, budget=math.inf)
-"""Every look is whole: what is measured matters here, not what it costs."""
+from fixtures.watched import Watch
 
 
 def test_without_a_run_an_optimizer_tells_what_it_holds():

@@ -1,18 +1,13 @@
 """A spike that was planted is found at the next look, and its cause is the one of three that was planted."""
 
-import functools
 import logging
-import math
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-import theodolite as th
-
-Watch = functools.partial(th.Watch, budget=math.inf)
-"""Every look is whole: what is measured matters here, not what it costs."""
+from fixtures.watched import Watch
 
 AT, EVERY, STEPS = 70, 20, 120
 

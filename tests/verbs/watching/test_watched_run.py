@@ -1,23 +1,18 @@
 """A watch in its plain form: the optimizer's own numbers, held-out scores, events, and the diagnosis of a run."""
 
 import copy
-import functools
-import math
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-import theodolite as th
 from fixtures.trained import clouds, network
+from fixtures.watched import Watch
 from theodolite.evidence.batches import batches
 from theodolite.evidence.start import origin_tensors, steps_made
 from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.watched_run import subject_of_run
-
-Watch = functools.partial(th.Watch, budget=math.inf)
-"""Every look is whole: what is measured matters here, not what it costs."""
 
 
 def trained(optimizer_of, *, clear, steps=120, every=20, accumulate=1, schedule_of=None, watching=True):

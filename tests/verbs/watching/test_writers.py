@@ -1,18 +1,14 @@
 """Numbers of a watch as they are written; benchmarks/writers.py writes them with wandb, MLflow and aim."""
 
-import functools
 import logging
-import math
 import re
 
 import pytest
 import torch
 from torch import nn
 
-import theodolite as th
-
-Watch = functools.partial(th.Watch, budget=math.inf)
-"""Every look is whole: what is measured matters here, not what it costs."""
+from fixtures.watched import Watch
+from theodolite.verbs.watching.writers import scalar_writer
 
 LOSS = "theodolite/loss/loss-on-the-probe"
 
@@ -65,3 +61,37 @@ def test_a_writer_that_fails_does_not_end_the_training(caplog):
 def test_what_is_no_writer_is_refused(bad):
     with pytest.raises(TypeError, match="expected a writer"):
         watched(bad)
+
+
+def data(samples=96):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(samples) % 3
+    return torch.randn(samples, 6, generator=generator) + 2 * torch.eye(6)[y], y
+
+
+class Run:
+    """As wandb, mlflow and aim take numbers."""
+
+    def __init__(self, method):
+        self.seen = []
+        setattr(self, method, getattr(self, f"_{method}"))
+
+    def _log(self, numbers, step):
+        self.seen += [(name, value, step) for name, value in numbers.items()]
+
+    def _log_metric(self, key, value, step):
+        self.seen.append((key, value, step))
+
+    def _track(self, value, name, step):
+        self.seen.append((name, value, step))
+
+
+@pytest.mark.parametrize("method", ["log", "log_metric", "track"])
+def test_numbers_reach_whatever_people_log_to(method):
+    x, y = data()
+    run = Run(method)
+    watch = Watch(nn.Linear(6, 3), probe=(x, y), level="cheap", writer=run)
+    watch(7, lr=0.1)
+    assert ("theodolite/loss/loss-on-the-probe", watch.records[0].facts["loss"], 7) in run.seen
+    with pytest.raises(TypeError, match="expected a writer"):
+        scalar_writer(3)

@@ -1,18 +1,12 @@
 """The noise of a step's gradient, from the micro-batches that it was accumulated from."""
 
-import functools
-import math
-
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-import theodolite as th
+from fixtures.watched import Watch
 from theodolite.measure.dynamics import accumulated_noise, gradient_moments
-
-Watch = functools.partial(th.Watch, budget=math.inf)
-"""Every look is whole: what is measured matters here, not what it costs."""
 
 SHARE = "share of noise in the squared gradient of a step"
 SCALE = "simple noise scale in samples"

@@ -1,7 +1,5 @@
 """The watch reads what is true, leaves training as it was, and survives crashes."""
 
-import csv
-import functools
 import itertools
 import json
 import math
@@ -12,33 +10,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import theodolite as th
+from fixtures.watched import Watch, classes, classifier, half_square, seeded
 from theodolite.construct.propagation import network
 from theodolite.measure.curvature import hessian
-from theodolite.verbs.watching import look_reader
-from theodolite.verbs.watching.looks import LOOKS
-
-Watch = functools.partial(th.Watch, budget=math.inf)
-"""Every look is whole: what is measured matters here, not what it costs."""
 
 SHARPNESS = "largest Hessian eigenvalue"
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def half_square(z, t):
-    return (z - t).square().mean() / 2
-
-
-def classes(samples=60, kinds=3):
-    labels = torch.arange(samples) % kinds
-    return torch.randn(samples, 6, generator=seeded()) + 2 * torch.eye(6)[labels], labels
-
-
-def classifier(seed=0):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Dropout(0.3), nn.Linear(12, 3))
 
 
 def descend(model, x, y, *, loss=half_square, lr, steps, watch, momentum=0.0):
@@ -129,22 +105,6 @@ def test_sharpness_begun_from_the_last_look_is_that_of_the_dense_hessian():
     assert last.expected.high == pytest.approx(3 / 0.2)
 
 
-def test_full_level_reads_the_top_subspace_noise_and_collapse():
-    x, y = classes()
-    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double()
-    watch = Watch(model, probe=(x.double(), y), level="full")
-    record = watch.look(0, lr=0.1)
-    H = hessian(model, cross_entropy, (x.double(), y)).dense()
-    top = torch.linalg.eigh(H)[1][:, -3:]
-    loss = cross_entropy(model(x.double()), y)
-    g = torch.cat([s.flatten() for s in torch.autograd.grad(loss, list(model.parameters()))])
-    share = ((g @ top).square().sum() / g.square().sum()).item()
-    assert record.value("share of the gradient in the top Hessian directions") == pytest.approx(share, rel=0.02)
-    assert record.value("trace of the gradients' covariance") > 0
-    assert record.value("NC1, scatter within classes relative to between classes") > 0
-    assert any(note.startswith("stationarity") and "batch_size" in note for note in record.notes)
-
-
 def test_full_batch_descent_ends_at_the_edge_and_the_page_shows_it(tmp_path):
     x = torch.linspace(-1, 1, 20, dtype=torch.float64)[:, None]
     y = 8 * x**4 - 8 * x**2 + 1
@@ -200,82 +160,6 @@ def test_a_dead_network_is_told_from_a_catapult_though_its_loss_is_zero(samples)
         reading for _, reading in record.readings if reading.quantity.startswith("tangent kernel that separates")
     )
     assert alive.status == "below"
-
-
-def test_a_run_that_was_killed_goes_on(tmp_path):
-    x, y = classes()
-
-    def start():
-        return Watch(model, probe=(x, y), every=10, level="cheap", out=tmp_path)
-
-    model = classifier()
-    first = {name: value.clone() for name, value in model.state_dict().items()}
-    watch = start()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    saved = None
-    for step in range(35):
-        watch(step, lr=0.1)
-        if step == 15:
-            saved = {name: value.clone() for name, value in model.state_dict().items()}
-        optimizer.zero_grad()
-        cross_entropy(model(x), y).backward()
-        optimizer.step()
-    lines = (tmp_path / "records.jsonl").read_text()
-    (tmp_path / "records.jsonl").write_text(lines[:-40])  # the crash tore the last line
-
-    model = classifier(seed=9)
-    model.load_state_dict(saved)
-    watch = start()
-    assert [r.step for r in watch.records] == [0, 10, 20]
-    assert all(torch.equal(watch._carried.origin[name], value) for name, value in first.items())
-    assert watch(15, lr=0.1) is None
-    assert [r.step for r in watch.records] == [0, 10]  # step 20 will be done again
-    assert watch(20, lr=0.2) is not None
-    again = start()
-    assert [(r.step, r.lr) for r in again.records] == [(0, 0.1), (10, 0.1), (20, 0.2)]
-    travel = watch.records[-1].value("relative distance from the starting weights")
-    assert again.rows() == watch.rows()
-    assert travel > watch.records[1].value("relative distance from the starting weights") > 0
-    with again.csv(tmp_path / "records.csv").open() as file:
-        assert [row["step"] for row in csv.DictReader(file)] == [str(row["step"]) for row in again.rows()]
-    with pytest.raises(ValueError, match="another folder"):
-        Watch(nn.Linear(6, 3), probe=(x, y), out=tmp_path)
-
-
-def test_a_run_taken_up_at_the_step_of_a_look_keeps_that_look(tmp_path):
-    """The process that made the step before it is gone, and with it what the look had seen of that step."""
-    x, y = classes()
-
-    def taken_up(weights, steps):
-        model = classifier()
-        model.load_state_dict(weights)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        watch = Watch(model, optimizer=optimizer, probe=(x, y), every=4, level="cheap", out=tmp_path)
-        for step in steps:
-            watch(step)
-            optimizer.zero_grad()
-            cross_entropy(model(x), y).backward()
-            optimizer.step()
-        return watch, model.state_dict()
-
-    begun, weights = taken_up(classifier().state_dict(), range(8))
-    first = begun.look(8)
-    assert any(look == "last-step" for look, _ in first.readings)
-    again, _ = taken_up(weights, range(8, 10))
-    assert again.records[-1].readings == first.readings
-    other, _ = taken_up(classifier(seed=5).state_dict(), range(8, 10))  # other weights: another look
-    assert other.records[-1].readings != first.readings
-
-
-def test_a_damaged_line_in_the_middle_is_named(tmp_path):
-    x, y = classes()
-    watch = Watch(classifier(), probe=(x, y), level="cheap", out=tmp_path)
-    for step in (0, 100, 200):
-        watch(step)
-    lines = (tmp_path / "records.jsonl").read_text().splitlines()
-    (tmp_path / "records.jsonl").write_text("\n".join([lines[0], "{", lines[2]]) + "\n")
-    with pytest.raises(ValueError, match="line 2 damaged"):
-        Watch(classifier(), probe=(x, y), level="cheap", out=tmp_path)
 
 
 def test_a_loss_or_gradient_that_is_not_finite_is_recorded_and_training_goes_on(tmp_path):
@@ -344,32 +228,6 @@ def test_a_loader_is_read_once_and_a_wrapped_model_is_unwrapped():
     watch = Watch(nn.DataParallel(model), probe=loader, level="cheap")
     assert watch.model is model
     assert watch.look(0).value("loss on the probe") == watch.look(1).value("loss on the probe")
-
-
-def test_stationarity_is_refused_while_drifting_and_told_where_sgd_is_stationary(monkeypatch):
-    few = [look for look in LOOKS if look.name in ("loss", "stationarity")]
-    monkeypatch.setattr(look_reader, "looks_of", lambda level: few)
-    generator = seeded(3)
-    x = torch.randn(128, 4, generator=generator, dtype=torch.float64)
-    y = x @ torch.ones(4, 1, dtype=torch.float64) + torch.randn(128, 1, generator=generator, dtype=torch.float64)
-    model = nn.Linear(4, 1, bias=False).double()
-    nn.init.constant_(model.weight, 1e3)
-    watch = Watch(model, probe=(x, y), loss=half_square, every=4, level="full", batch_size=4, samples=128)
-    seen = []
-    for step in range(1400):
-        record = watch(step, lr=0.2)
-        seen += [] if record is None else [record]
-        rows = torch.randperm(128, generator=generator)[:4]
-        (slope,) = torch.autograd.grad(half_square(model(x[rows]), y[rows]), [model.weight])
-        with torch.no_grad():
-            model.weight -= 0.2 * slope
-    told = [note for record in seen for note in record.notes if note.startswith("stationarity")]
-    assert any("40 looks" in note for note in told)
-    assert any("drifting" in note for note in told)
-    quantity = "pull of the loss, relative to stationary SGD"
-    last = next(reading for _, reading in seen[-1].readings if reading.quantity == quantity)
-    assert abs(last.measured - 1) < 3 * last.stderr
-    assert last.stderr < 0.2
 
 
 def test_the_page_is_a_dashboard_and_a_folder_has_it_at_every_look(tmp_path):

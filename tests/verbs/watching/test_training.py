@@ -1,7 +1,5 @@
 """A watch reads the optimizer: its edge, its last step, what it leaves out; and training is bit for bit as without it."""
 
-import copy
-import functools
 import math
 
 import pytest
@@ -9,63 +7,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-import theodolite as th
-import theodolite.measure.curvature.hessians as hessians
-from theodolite.measure.curvature import hessian
-from theodolite.verbs.watching import look_context
+from fixtures.watched import OPTIMIZERS, Watch, classes, trained
 from theodolite.verbs.watching.looks import PRECONDITIONED, SHARPNESS, TRUST
-from theodolite.verbs.watching.writers import scalar_writer
-
-Watch = functools.partial(th.Watch, budget=math.inf)
-"""Every look is whole: what is measured matters here, not what it costs."""
-
-OPTIMIZERS = {
-    "SGD": lambda own: torch.optim.SGD(own, 0.05),
-    "momentum": lambda own: torch.optim.SGD(own, 0.05, momentum=0.9),
-    "Adam": lambda own: torch.optim.Adam(own, 1e-2, foreach=True),
-    "AdamW": lambda own: torch.optim.AdamW(own, 1e-2, fused=True),
-}
-
-
-def data(samples=96):
-    generator = torch.Generator().manual_seed(0)
-    y = torch.arange(samples) % 3
-    return torch.randn(samples, 6, generator=generator) + 2 * torch.eye(6)[y], y
-
-
-def classifier():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(6, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Dropout(0.3), nn.Linear(12, 3))
-
-
-def trained(make, *, watching, accumulate=3, level="full", compiled=False, bare=False):
-    x, y = data()
-    model = classifier()
-    outer = torch.compile(model, backend="eager") if compiled else model
-    optimizer = make(model.parameters())
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 4, gamma=0.5)
-    torch.manual_seed(5)
-    watch = None
-    if watching:
-        watch = Watch(
-            model if bare else outer,
-            optimizer=optimizer,
-            probe=(x[:40], y[:40]),
-            validation=(x, y),
-            every=2,
-            level=level,
-            batch_size=8,
-        )
-    for step in range(12):
-        if watch is not None:
-            watch(step)
-        for part in range(accumulate):
-            rows = torch.randint(0, 96, (16 + part,))
-            (cross_entropy(outer(x[rows]), y[rows]) / accumulate).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        schedule.step()
-    return copy.deepcopy(model.state_dict()), optimizer.state_dict()["state"], torch.get_rng_state(), watch
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -102,7 +45,7 @@ def test_a_compiled_model_is_watched_and_trains_the_same(bare):
 
 def test_the_last_step_is_measured_as_training_made_it():
     """Against the loss before and after the step and the gradient before it, taken by hand."""
-    x, y = data()
+    x, y = classes(96)
     model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double()
     x = x.double()
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
@@ -126,27 +69,6 @@ def test_the_last_step_is_measured_as_training_made_it():
     assert watch.records[-1].value(TRUST) == pytest.approx(change / predicted, rel=1e-5)
 
 
-def test_curvature_is_read_as_the_step_sees_it_and_the_loss_as_evaluated():
-    x, y = data()
-    model = classifier()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(3):  # running means that are not those of the probe
-        model(3 * x + 5)
-    watch = Watch(model, optimizer=optimizer, probe=(x, y), every=1)
-    record = watch.look(0)
-    reference = copy.deepcopy(model).eval()
-    assert record.value("loss on the probe") == pytest.approx(cross_entropy(reference(x), y).item(), rel=1e-5)
-    batch_wise = copy.deepcopy(model).eval()
-    batch_wise[1] = nn.BatchNorm1d(12, track_running_stats=False)
-    batch_wise[1].load_state_dict({"weight": model[1].weight, "bias": model[1].bias})
-    seen = record.value("loss on the probe, as the step sees it")
-    assert seen == pytest.approx(cross_entropy(batch_wise(x), y).item(), rel=1e-5)
-    dense = torch.linalg.eigvalsh(hessian(batch_wise.eval(), cross_entropy, (x, y)).dense())[-1].item()
-    assert record.value(SHARPNESS) == pytest.approx(dense, rel=0.02)
-    told = next(reading.meaning for _, reading in record.readings if reading.quantity == SHARPNESS)
-    assert "batch's own statistics" in told
-
-
 class Partly(nn.Module):
     """A layer in use, one that the loss does not depend on, and a head."""
 
@@ -160,7 +82,7 @@ class Partly(nn.Module):
 
 def heard_of(model, *optimizers, steps=2):
     """What a watch with the first optimizer is told, looked at after gradients were cleared."""
-    x, y = data()
+    x, y = classes(96)
     heard = []
     watch = Watch(
         model,
@@ -209,7 +131,7 @@ def test_an_optimizer_that_tells_no_lr_is_watched():
             for p in self.param_groups[0]["params"]:
                 p.data.add_(p.grad, alpha=-0.1)
 
-    x, y = data()
+    x, y = classes(96)
     model = nn.Linear(6, 3)
     optimizer = Plain(model.parameters(), {})
     watch = Watch(model, optimizer=optimizer, probe=(x, y))
@@ -220,7 +142,7 @@ def test_an_optimizer_that_tells_no_lr_is_watched():
 
 
 def test_an_optimizer_without_a_known_edge_has_its_last_step_still():
-    x, y = data()
+    x, y = classes(96)
     model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
     optimizer = torch.optim.Rprop(model.parameters(), 1e-3)
     watch = Watch(model, optimizer=optimizer, probe=(x, y), every=1)
@@ -259,57 +181,3 @@ def test_a_large_model_is_read_in_parts_with_few_products():
         abs(travel.measured - ((now - start).norm() / start.norm()).item()) < 4 * travel.stderr + 1e-4 * travel.measured
     )
     assert last.value(PRECONDITIONED) > 0
-
-
-class Run:
-    """As wandb, mlflow and aim take numbers."""
-
-    def __init__(self, method):
-        self.seen = []
-        setattr(self, method, getattr(self, f"_{method}"))
-
-    def _log(self, numbers, step):
-        self.seen += [(name, value, step) for name, value in numbers.items()]
-
-    def _log_metric(self, key, value, step):
-        self.seen.append((key, value, step))
-
-    def _track(self, value, name, step):
-        self.seen.append((name, value, step))
-
-
-@pytest.mark.parametrize("method", ["log", "log_metric", "track"])
-def test_numbers_reach_whatever_people_log_to(method):
-    x, y = data()
-    run = Run(method)
-    watch = Watch(nn.Linear(6, 3), probe=(x, y), level="cheap", writer=run)
-    watch(7, lr=0.1)
-    assert ("theodolite/loss/loss-on-the-probe", watch.records[0].facts["loss"], 7) in run.seen
-    with pytest.raises(TypeError, match="expected a writer"):
-        scalar_writer(3)
-
-
-def test_a_large_model_on_a_processor_is_seen_scaled_within_its_graph(monkeypatch):
-    """One vector less is held, and the matrix is the same; training stays bit for bit as it was."""
-    seen = []
-
-    def noted(operator, *args, **keywords):
-        seen.append(torch.stack([operator(row) for row in torch.eye(operator.size)]))
-        return searched(operator, *args, **keywords)
-
-    searched = look_context.largest_beside
-    monkeypatch.setattr(look_context, "largest_beside", noted)
-    runs = []
-    for shortened in (False, True):
-        monkeypatch.setattr(look_context, "LARGE", 1)
-        monkeypatch.setattr(hessians, "LONG", 1 if shortened else 1 << 20)
-        monkeypatch.setattr(look_context.LookContext, "operator_is_large", shortened)
-        runs.append(trained(OPTIMIZERS["AdamW"], watching=True, level="standard"))
-    half = len(seen) // 2
-    assert half == 5  # at the first look no step was taken yet
-    for plain, scaled in zip(seen[:half], seen[half:], strict=True):
-        assert torch.allclose(plain, scaled, rtol=1e-4, atol=1e-5 * plain.abs().max())
-    (plain, *_, one), (scaled, *_, other) = runs
-    assert all(torch.equal(plain[key], scaled[key]) for key in plain)
-    for record, same in zip(one.records[1:], other.records[1:], strict=True):
-        assert record.value(PRECONDITIONED) == pytest.approx(same.value(PRECONDITIONED), rel=1e-3)
