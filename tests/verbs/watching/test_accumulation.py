@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from fixtures.watched import Watch
 from theodolite.measure.dynamics import accumulated_noise, gradient_moments
+from theodolite.verbs.watching.gradient_noise import RankNoise
 
 SHARE = "share of noise in the squared gradient of a step"
 SCALE = "simple noise scale in samples"
@@ -134,3 +135,39 @@ def test_scaled_gradients_that_are_unscaled_and_clipped_before_the_step():
     _, plain = trained(4, steps=4, lr=1e-20, every=1)
     seen, alone = ([r.value(SHARE) for r in run.records[2:]] for run in (watch, plain))
     assert seen == pytest.approx(alone, rel=1e-5) and len(seen) == 2
+
+
+class SharedStore(dict):
+    """What the processes of a group leave for each other, in one process."""
+
+    set, delete_key = dict.__setitem__, dict.pop
+
+    def check(self, keys):
+        return all(key in self for key in keys)
+
+    def get(self, key):
+        return self[key]
+
+
+def test_ranks_of_ddp_tell_their_noise_by_what_they_left_in_the_store(monkeypatch):
+    store, here = SharedStore(), [0]
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: here[0])
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    torch.manual_seed(0)
+    models = [nn.Linear(20, 10) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [torch.optim.SGD(model.parameters(), lr=1e-3) for model in models]
+    ranks = [RankNoise(*pair, store) for pair in zip(models, optimizers, strict=True)]
+    for _ in range(80):
+        for model in models:
+            model.zero_grad()
+            x = torch.randn(16, 20)
+            (model(x) - x[:, :10] - torch.randn(16, 10)).square().mean().backward()
+        for one, other in zip(*(model.parameters() for model in models), strict=True):
+            one.grad.add_(other.grad).div_(2)  # as DDP averages
+            other.grad.copy_(one.grad)
+        for here[0] in (1, 0):
+            optimizers[here[0]].step()
+    found = ranks[0].noise()
+    assert found.ranks and 0.1 < found.share.value < 0.9
+    assert not store  # what was read is taken away
