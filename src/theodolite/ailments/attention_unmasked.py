@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
@@ -23,6 +22,7 @@ from theodolite.evidence.start import steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import A_FEW, A_RUN, NOTHING, RARELY, SAMPLES
 from theodolite.evidence.trial import present_skill
+from theodolite.evidence.work import Seeing
 from theodolite.io.batches import Batch
 
 
@@ -91,7 +91,7 @@ def _forgets(subject: Subject) -> bool:
     return recurrent and ran and present_skill(subject) <= NOTHING
 
 
-class _Attention(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Attention(Seeing):
     """Sees whether an attention runs: its own kernels, or a softmax over pairs of places."""
 
     ran = False

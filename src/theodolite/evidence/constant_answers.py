@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.core.plain_steps import made_optimizer
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import (
@@ -189,15 +190,16 @@ def _fitted(
             values.append(value.detach())
         return torch.stack(values).sum()
 
-    seeker = torch.optim.LBFGS(free, max_iter=SEARCH, line_search_fn="strong_wolfe")
+    seeker = made_optimizer(torch.optim.LBFGS, free, max_iter=SEARCH, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
-        seeker.zero_grad()
+        for t in free:
+            t.grad = None
         return mean()
 
     try:
         with torch.enable_grad(), quiet():
-            seeker.step(closure)  # type: ignore[no-untyped-call]
+            seeker.step(closure)
         with torch.no_grad(), quiet():
             least, beyond = float(mean()), float(mean(2.0))
     except Exception:  # the loss refuses such answers

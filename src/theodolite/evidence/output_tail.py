@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.plain_steps import AdamDescent
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, price
@@ -186,11 +187,11 @@ def least_loss(
     unit = (0.1 * (high - low)).clamp(1e-12, size)
     with torch.enable_grad(), quiet():
         moved = torch.zeros_like(first).requires_grad_()
-        walker = torch.optim.Adam([moved], lr=0.5)
+        walker = AdamDescent([moved], lr=0.5)
         best = float("inf")
         for step in range(STEPS):
             if step == STEPS // 2:
-                walker.param_groups[0]["lr"] = 0.1
+                walker.lr = 0.1
             walker.zero_grad()
             value = loss((first + unit * moved).clamp(low, high).to(start.dtype))
             best = min(best, float(value.detach()))

@@ -109,7 +109,15 @@ def _recurrent(args: Any) -> float:
     return float(2 * places * sum(t.numel() for t in weights if isinstance(t, Tensor) and t.ndim > 1))
 
 
-class OperationCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Seeing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A mode that sees operations; nothing is compiled under it, and torch's compiler, seconds to load, is not asked to."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class OperationCounter(Seeing):
     """Counts operations, those of floating point, and the numbers that come out and are written."""
 
     def __init__(self, half: float = 1.0) -> None:

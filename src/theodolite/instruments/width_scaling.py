@@ -14,6 +14,7 @@ from torch import nn
 
 from theodolite.construct.dynamics import layer_kinds
 from theodolite.core.instrument import Instrument
+from theodolite.core.plain_steps import AdamDescent, Descent
 from theodolite.core.reading import Band, Estimate, Reading
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
@@ -57,7 +58,7 @@ def read(subject: Subject) -> Iterator[Reading]:
                 model = made(times)
                 if model is None:
                     return
-                steps = _stepper(model, rule)
+                steps = (Descent if rule == "sgd" else AdamDescent)(model.parameters(), lr=SMALL[rule])
                 moves.setdefault(float(times), []).append(
                     layer_moves(model.train(), steps, lambda m, b: subject.loss_on(b, m), batches)
                 )
@@ -79,11 +80,6 @@ def rule_of(optimizer: Any) -> StepRule | None:
 def step_batches(subject: Subject, steps: int) -> list[Batch]:
     """Batches to step on and one more to look at, the first again where there are no more."""
     return [first_rows(b, ROWS) for b in islice(cycle(list(islice(subject.batches(), steps + 1))), steps + 1)]
-
-
-def _stepper(model: nn.Module, rule: StepRule) -> torch.optim.Optimizer:
-    kind: Any = torch.optim.SGD if rule == "sgd" else torch.optim.Adam
-    return kind(model.parameters(), lr=SMALL[rule])  # type: ignore[no-any-return]
 
 
 def _is_small(subject: Subject) -> bool:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import InputError, tensors_in
+from theodolite.core.plain_steps import Descent
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import log_slope, mean_estimate
 from theodolite.measure.functional import called_with
@@ -28,7 +29,7 @@ class LayerMove:
 
 
 def layer_moves(
-    model: nn.Module, optimizer: torch.optim.Optimizer, loss: Loss, batches: Sequence[Any]
+    model: nn.Module, optimizer: torch.optim.Optimizer | Descent, loss: Loss, batches: Sequence[Any]
 ) -> dict[str, LayerMove]:
     """Take one step on each of the batches but the last and look at every layer that owns parameters on the last.
 

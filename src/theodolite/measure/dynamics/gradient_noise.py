@@ -158,8 +158,15 @@ def _vectorized(point: Point, own: dict[str, Tensor], batch: Batch) -> list[Tens
         found: Tensor = point.loss(moved.output(Batch(inputs, keywords, target)), target)
         return found
 
-    found = torch.func.vmap(torch.func.grad(value), in_dims=(None, 0))(own, tensors)
-    return [found[name].detach().flatten(1) for name in own]
+    # leaves of autograd's own, one for each sample and without memory: torch.func.grad would import torch's compiler
+    leaves = {name: p.detach().expand(len(batch), *p.shape).requires_grad_() for name, p in own.items()}
+    values = torch.func.vmap(value)(leaves, tensors)
+    if values.shape != (len(batch),):
+        raise ValueError(f"expected one number a sample, got {tuple(values.shape)}")
+    if not values.requires_grad:
+        return [leaf.new_zeros(leaf.shape).flatten(1) for leaf in leaves.values()]
+    slopes = torch.autograd.grad(values.sum(), list(leaves.values()), materialize_grads=True)
+    return [slope.flatten(1) for slope in slopes]
 
 
 def _single(point: Point, batch: Batch) -> list[Tensor]:

@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-from scipy.optimize import brentq
 
 from theodolite.core.checks import InputError
 from theodolite.theory import Activation, activation_of
@@ -109,6 +108,8 @@ def _half_stable(sigma: Activation) -> Criticality:
         found = _critical_at(sigma, 1.0)
         said = f"{sigma.name} bends only where it is 0, so χ∥ = χ⊥ at every variance"
         return replace(found, reason=f"{said}; K* = 1 stands for all of them.") if found else _none(f"{said}, never 1.")
+    from scipy.optimize import brentq
+
     refused = []
     for (low, before), (high, after) in pairwise(clear):
         if before * after < 0:

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
 
 from theodolite.core.checks import InputError, not_negative
 from theodolite.theory import Activation, activation_of
@@ -49,6 +48,8 @@ def fixed_points(activation: Source, *, weight_variance: float, bias_variance: f
         return (FixedPoint(bias_variance, 0.0, 0.0, stable=True),)
     roots = [0.0] if rest(0.0) == 0.0 else []
     if not (sigma.is_homogeneous and bias_variance == 0.0):
+        from scipy.optimize import brentq
+
         grid, moments, slopes = _moments_on_grid(sigma)
         rests = bias_variance - grid + weight_variance * moments
         turns = [float(brentq(slope, a, b, xtol=1e-14 * a)) for a, b in _crossings(grid, weight_variance * slopes - 1)]
@@ -116,7 +117,11 @@ def limiting_correlation(
     if drift(0.0) <= 1e-13:
         return 0.0
     near = next((1 - gap for gap in (1e-3, 1e-5, 1e-7, 1e-9) if drift(1 - gap) < 0), None)
-    return 1.0 if near is None else float(brentq(drift, 0.0, near, xtol=1e-13))
+    if near is None:
+        return 1.0
+    from scipy.optimize import brentq
+
+    return float(brentq(drift, 0.0, near, xtol=1e-13))
 
 
 PhaseName = Literal["ordered", "critical", "chaotic", "vanishing", "exploding"]
