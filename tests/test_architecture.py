@@ -35,6 +35,11 @@ def test_a_law_is_explained_without_torch():
     assert "torch" not in imported_after("from theodolite.cli import main; main(['explain', 'marchenko-pastur'])")
 
 
+def test_a_network_is_diagnosed_without_the_compiler_of_torch():
+    said = "import theodolite as th; from theodolite.io.builtin_network import builtin; th.diagnose(builtin())"
+    assert "torch._dynamo" not in imported_after(said)
+
+
 OPTIONAL = (
     "pandas",
     "ray",

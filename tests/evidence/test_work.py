@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.evidence.work import OutOfTimeError, Price, Work, counted_price
+from theodolite.core.budget import OutOfTimeError
+from theodolite.evidence.work import Price, Work, counted_price
 
 
 def priced(width, samples=32):

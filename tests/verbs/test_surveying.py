@@ -180,15 +180,17 @@ def test_each_tensor_of_a_checkpoint_is_read_once(tmp_path):
     assert again.rows() == result.rows()
 
 
-def test_a_survey_of_weights_imports_only_what_it_reads(tmp_path):
-    save_file({n: p.detach() for n, p in frozen().named_parameters()}, tmp_path / "m.safetensors")
+def test_a_survey_of_weights_imports_only_what_it_reads_and_not_torch(tmp_path):
+    state = {n: p.detach() for n, p in frozen().named_parameters()}
+    save_file(state, tmp_path / "m.safetensors")
+    torch.save(state, tmp_path / "m.pth")
     code = (
-        "import sys, theodolite as th; th.survey(sys.argv[1]); "
-        "print(*(m for m in sys.modules if m == 'torch' or m.startswith('theodolite.instruments.') and not '._' in m))"
+        "import sys, theodolite as th; a, b = (th.survey(path) for path in sys.argv[1:]); "
+        "assert a.rows() == b.rows() and 'torch' not in sys.modules;"
+        "print(*(m for m in sys.modules if m.startswith('theodolite.instruments.') and not '._' in m))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "m.safetensors")], capture_output=True, text=True, check=True
-    )
+    paths = [str(tmp_path / name) for name in ("m.safetensors", "m.pth")]
+    done = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True)
     found = {name.rpartition(".")[2] for name in done.stdout.split()}
     assert found == {"initialization", "rank", "weight_spectrum"}
 

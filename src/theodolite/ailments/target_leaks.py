@@ -201,8 +201,8 @@ def _renames(column: Tensor, codes: Tensor | None) -> bool:
     if codes is None or int(codes.bincount().min()) < OF_EACH:
         return False
     values, own = torch.unique(column, return_inverse=True)
-    pairs = torch.unique(torch.stack([own, codes], 1), dim=0)
-    return len(values) == int(codes.max()) + 1 == len(pairs)
+    classes = int(codes.max()) + 1
+    return len(values) == classes == len(torch.unique(own * classes + codes))
 
 
 ailment = Ailment(question="Does the model see its target?", needs={"model", "data", "loss"}, judge=judge, exact=True)

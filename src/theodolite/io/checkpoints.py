@@ -31,7 +31,7 @@ KINDS = (
     "or package.module:function"
 )
 LARGEST_INDEX = 32_000_000
-USUAL = "safetensors_file"
+USUAL = ("safetensors_file", "torch_file")
 
 
 def checkpoint(name: str | Path, *, device: str = "cpu") -> Weights:
@@ -112,7 +112,7 @@ def _formats() -> Iterator[Format]:
     """Every format, the most usual first and loaded one by one, those without a signature last."""
     names = [info.name for info in pkgutil.iter_modules(formats.__path__) if not info.name.startswith("_")]
     last = []
-    for name in sorted(names, key=lambda name: (name != USUAL, name)):
+    for name in sorted(names, key=lambda name: (name not in USUAL, name)):
         found: Format = importlib.import_module(f"{formats.__name__}.{name}").format
         if found.last:
             last.append(found)

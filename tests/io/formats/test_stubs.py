@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
-from theodolite.io.formats._stubs import ArrayStub, DtypeStub, Husk, Stub, leaves
+from theodolite.io.formats._stubs import ArrayStub, DtypeStub, Husk, Kind, Stub, leaves
 
-TENSOR = Stub(None, torch.float32)
+TENSOR = Stub(None, Kind("float32", 4))
 
 
 def test_leaves_are_named_by_their_path_and_modules_parts_are_put_together():

@@ -17,7 +17,7 @@ from torch import Tensor
 from theodolite.core.checks import InputError
 from theodolite.io.formats._format import MOST_TENSORS, checked_shape, damaged, source_of, span, unreadable
 from theodolite.io.formats._pickles import limited, plain
-from theodolite.io.formats._stubs import Husk, StoredObject, Stub, leaves
+from theodolite.io.formats._stubs import Husk, Kind, StoredObject, Stub, leaves
 from theodolite.io.formats.torch_file import ERRORS, stored_object
 from theodolite.io.weights import Listed, Weight, Weights
 
@@ -80,8 +80,8 @@ def _places(stored: dict[Any, Any]) -> dict[str, list[_Place]]:
 
 def _weight(name: str, facts: dict[str, Any], places: list[_Place], folder: Path) -> Weight:
     shape, chunks = checked_shape(facts["size"]), [_parts(chunk) for chunk in facts["chunks"]]
-    dtype = next((value for value in _values(facts["properties"]) if isinstance(value, torch.dtype)), None)
-    if dtype is None or dtype.is_complex:
+    dtype = next((value for value in _values(facts["properties"]) if isinstance(value, Kind)), None)
+    if dtype is None or "complex" in dtype.name:
         return unreadable(name, f"expected a type of numbers for {name}, got {dtype}; save it again")
     parts = []
     for chunk in chunks:
@@ -96,7 +96,7 @@ def _weight(name: str, facts: dict[str, Any], places: list[_Place], folder: Path
     if sum(math.prod(part.sizes) for part in parts) != math.prod(shape):
         return unreadable(name, f"expected all parts of {name}, got some of them; copy the whole folder again")
     sources = sorted({source_of(Path(part.path)) for part in parts})
-    return Weight(name, shape, dtype, _Assembled(shape, dtype, tuple(parts)), "|".join(sources))
+    return Weight(name, shape, dtype, _Assembled(shape, dtype.dtype, tuple(parts)), "|".join(sources))
 
 
 def _values(properties: Any) -> Iterator[Any]:
@@ -142,7 +142,7 @@ class _Part:
 
             def stored(pid: Any) -> StoredObject:
                 found = stored_object(pid)
-                if inner.getinfo(f"{stem}data/{found.key}").file_size < found.count * found.dtype.itemsize:
+                if inner.getinfo(f"{stem}data/{found.key}").file_size < found.count * found.kind.itemsize:
                     raise InputError(f"expected the whole storage in {self.path}, got a part; copy it again")
                 return found
 
@@ -155,8 +155,9 @@ class _Part:
 def _from_storage(stub: Stub, raw: bytes) -> Tensor:
     count = span(stub.shape, stub.stride)
     if not count:
-        return torch.empty(stub.shape, dtype=stub.dtype)
-    flat = torch.frombuffer(bytearray(raw), dtype=stub.dtype, count=count, offset=stub.offset * stub.dtype.itemsize)
+        return torch.empty(stub.shape, dtype=stub.kind.dtype)
+    first = stub.offset * stub.kind.itemsize
+    flat = torch.frombuffer(bytearray(raw), dtype=stub.kind.dtype, count=count, offset=first)
     return flat.as_strided(stub.shape, stub.stride)
 
 

@@ -5,36 +5,47 @@ notes; a name that is not among them stands for `Husk`, which keeps what it is g
 """
 
 import io
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
-import torch
-
+from theodolite.core.lazy_torch import kind_of, torch
 from theodolite.io.files import printable
 from theodolite.io.formats._format import checked_shape, span
-from theodolite.io.formats._stubs import ArrayStub, DtypeStub, Husk, StoredObject, Stub, members
+from theodolite.io.formats._stubs import ArrayStub, DtypeStub, Husk, Kind, StoredObject, Stub, members
 
 LARGEST = 64_000_000
 """Bytes of a pickle without its storages: some 500,000 tensors."""
 
+KINDS = {
+    name: Kind(name, size)
+    for size, names in {
+        1: "bool int8 uint8 float8_e4m3fn float8_e5m2",
+        2: "float16 bfloat16 int16",
+        4: "float32 int32",
+        8: "float64 int64 complex64",
+        16: "complex128",
+    }.items()
+    for name in names.split()
+}
 BY_STORAGE = {
-    "DoubleStorage": torch.float64,
-    "FloatStorage": torch.float32,
-    "HalfStorage": torch.float16,
-    "BFloat16Storage": torch.bfloat16,
-    "LongStorage": torch.int64,
-    "IntStorage": torch.int32,
-    "ShortStorage": torch.int16,
-    "CharStorage": torch.int8,
-    "ByteStorage": torch.uint8,
-    "BoolStorage": torch.bool,
-    "ComplexFloatStorage": torch.complex64,
-    "ComplexDoubleStorage": torch.complex128,
-    "UntypedStorage": torch.uint8,
-    "QInt8Storage": torch.int8,
-    "QUInt8Storage": torch.uint8,
-    "QInt32Storage": torch.int32,
+    "DoubleStorage": KINDS["float64"],
+    "FloatStorage": KINDS["float32"],
+    "HalfStorage": KINDS["float16"],
+    "BFloat16Storage": KINDS["bfloat16"],
+    "LongStorage": KINDS["int64"],
+    "IntStorage": KINDS["int32"],
+    "ShortStorage": KINDS["int16"],
+    "CharStorage": KINDS["int8"],
+    "ByteStorage": KINDS["uint8"],
+    "BoolStorage": KINDS["bool"],
+    "ComplexFloatStorage": KINDS["complex64"],
+    "ComplexDoubleStorage": KINDS["complex128"],
+    "UntypedStorage": KINDS["uint8"],
+    "QInt8Storage": KINDS["int8"],
+    "QUInt8Storage": KINDS["uint8"],
+    "QInt32Storage": KINDS["int32"],
 }
 VIEWED_ENTRIES = 1 << 24
 """Entries up to which a view that repeats its storage is spread out."""
@@ -167,22 +178,22 @@ def _rebuilt(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Stub
     steps = checked_shape([abs(step) if type(step) is int else step for step in stride])
     if any(step < 0 for step in stride) or offset + span(shape, steps) > storage.count:
         raise ValueError(f"a tensor of shape {list(shape)} beyond its storage of {storage.count:,}")
-    entries = torch.Size(shape).numel()
+    entries = math.prod(shape)
     if entries > max(storage.count, VIEWED_ENTRIES):
-        return Stub(storage, storage.dtype, fault=f"a view of {entries:,} entries over {storage.count:,}")
-    return Stub(storage, storage.dtype, offset, shape, steps)
+        return Stub(storage, storage.kind, fault=f"a view of {entries:,} entries over {storage.count:,}")
+    return Stub(storage, storage.kind, offset, shape, steps)
 
 
 def _rebuilt_v3(storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, *_: Any) -> Stub:
     """Types without a storage class of their own: the storage is counted in bytes."""
-    if not isinstance(storage, StoredObject) or not isinstance(dtype, torch.dtype):
+    if not isinstance(storage, StoredObject) or not isinstance(dtype, Kind):
         raise ValueError("a tensor without a type")
-    count = storage.count * storage.dtype.itemsize // dtype.itemsize
+    count = storage.count * storage.kind.itemsize // dtype.itemsize
     return _rebuilt(StoredObject(storage.key, dtype, count), offset, size, stride)
 
 
 def _unsupported(*_: Any) -> Stub:
-    return Stub(None, torch.float32, fault="a quantized, sparse, nested or meta tensor")
+    return Stub(None, KINDS["float32"], fault="a quantized, sparse, nested or meta tensor")
 
 
 def _of_type(function: Any, kind: Any, given: Any, state: Any) -> Any:
@@ -242,13 +253,15 @@ _KNOWN: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
-def _storage_type(module: str, name: str) -> torch.dtype | None:
+def _storage_type(module: str, name: str) -> Kind | None:
     return BY_STORAGE.get(name) if module in ("torch", "torch.storage", "torch.cuda") else None
 
 
-def _dtype(module: str, name: str) -> torch.dtype | None:
-    found = getattr(torch, name, None) if module == "torch" else None
-    return found if isinstance(found, torch.dtype) else None
+def _dtype(module: str, name: str) -> Kind | None:
+    if module != "torch" or name in KINDS:
+        return KINDS.get(name) if module == "torch" else None
+    found = getattr(torch, name, None)
+    return Kind(kind_of(found), found.itemsize) if isinstance(found, torch.dtype) else None
 
 
 def limited(raw: bytes) -> io.BytesIO:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
+from theodolite.core.lazy_torch import dtype_of
 from theodolite.io.formats._format import MOST_TENSORS, checked_shape
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Husk:
@@ -45,11 +48,28 @@ class Husk:
 
 
 @dataclass(frozen=True)
+class Kind:
+    """A type of numbers by torch's name, and its bytes: torch is not loaded for it."""
+
+    name: str
+    itemsize: int
+
+    def __str__(self) -> str:
+        """As torch calls it."""
+        return self.name
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Torch's type."""
+        return dtype_of(self.name)
+
+
+@dataclass(frozen=True)
 class StoredObject:
     """A storage of the file: its key there, its type and its number of entries."""
 
     key: str
-    dtype: torch.dtype
+    kind: Kind
     count: int
 
 
@@ -58,7 +78,7 @@ class Stub:
     """A tensor without its values: where in which storage they lie. ``fault`` says why it cannot be read."""
 
     storage: StoredObject | None
-    dtype: torch.dtype
+    kind: Kind
     offset: int = 0
     shape: tuple[int, ...] = ()
     stride: tuple[int, ...] = ()

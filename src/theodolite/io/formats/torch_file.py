@@ -1,22 +1,27 @@
 """Torch: the zip of today, the file from before 1.6, and TorchScript; the tensors alone, nothing of it is run."""
 
+from __future__ import annotations
+
 import io
+import operator
 import zipfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import torch
-from torch import Tensor
-
+from theodolite.core.lazy_torch import torch
 from theodolite.io.formats import _zips
 from theodolite.io.formats._format import Format, InMemory, Place, byteswapped, damaged, source_of, span, unreadable
 from theodolite.io.formats._pickles import limited, plain
-from theodolite.io.formats._stubs import ArrayStub, StoredObject, Stub, leaves
+from theodolite.io.formats._stubs import ArrayStub, Kind, StoredObject, Stub, leaves
 from theodolite.io.weights import Listed, Weight, Weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """The magic number of files from before torch 1.6, as the pickle that they begin with."""
@@ -93,12 +98,12 @@ def _weight(name: str, stub: Stub | ArrayStub, place: Callable[[Stub], Any], sou
         return Weight(name, tuple(tensor.shape), tensor.dtype, InMemory(tensor), source)
     if stub.fault:
         return unreadable(name, f"expected a plain tensor in {name}, got {stub.fault}; make it dense before saving")
-    return Weight(name, stub.shape, stub.dtype, place(stub), source)
+    return Weight(name, stub.shape, stub.kind, place(stub), source)
 
 
 def stored_object(pid: Any) -> StoredObject:
     """What a persistent name says of a storage."""
-    if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage" or not isinstance(pid[1], torch.dtype):
+    if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage" or not isinstance(pid[1], Kind):
         raise ValueError("a storage that is not described")
     if type(pid[4]) is not int or pid[4] < 0 or not isinstance(pid[2], str | int):
         raise ValueError("a storage without a size")
@@ -116,21 +121,28 @@ def _zipped(path: Path, foreign: set[str]) -> tuple[Any, Callable[[Stub], Any]]:
     def stored(pid: Any) -> StoredObject:
         storage = stored_object(pid)
         info = found.get(f"{stem}data/{storage.key}")
-        if info is None or info.file_size < storage.count * storage.dtype.itemsize:
+        if info is None or info.file_size < storage.count * storage.kind.itemsize:
             raise ValueError(f"storage {storage.key} missing or short")
         return storage
 
     def place(stub: Stub) -> Any:
         assert stub.storage is not None
         info = found[f"{stem}data/{stub.storage.key}"]
-        first = stub.offset * stub.dtype.itemsize
-        swapped = order == b"big" and stub.dtype.itemsize > 1
+        first = stub.offset * stub.kind.itemsize
+        swapped = order == b"big" and stub.kind.itemsize > 1
         if info.compress_type != zipfile.ZIP_STORED:
             return _Packed(str(path.absolute()), info.filename, first, stub, swapped)
         start = _zips.start_of(path, info)
-        return Place(str(path.absolute()), start + first, stub.dtype, stub.shape, stub.stride, swapped)
+        return Place(str(path.absolute()), start + first, stub.kind, stub.shape, _stride(stub), swapped)
 
     return plain(limited(_zips.content(path, pickles[0], 1 << 28)), stored, foreign), place
+
+
+def _stride(stub: Stub) -> tuple[int, ...] | None:
+    """None where the entries lie row by row, as nearly all do."""
+    steps = accumulate(reversed(stub.shape[1:]), operator.mul, initial=1)
+    rows = zip(stub.shape, stub.stride, reversed(list(steps)), strict=True) if stub.shape else ()
+    return None if all(size == 1 or step == own for size, step, own in rows) else stub.stride
 
 
 @dataclass(frozen=True)
@@ -146,7 +158,7 @@ class _Packed:
     def __call__(self) -> Tensor:
         raw = bytearray(_zips.content(Path(self.path), self.member, 1 << 34)[self.first :])
         count = span(self.stub.shape, self.stub.stride)
-        flat = torch.frombuffer(raw, dtype=self.stub.dtype, count=count) if count else torch.empty(0)
+        flat = torch.frombuffer(raw, dtype=self.stub.kind.dtype, count=count) if count else torch.empty(0)
         flat = byteswapped(flat) if self.swapped else flat
         return flat.as_strided(self.stub.shape, self.stub.stride) if count else flat.new_empty(self.stub.shape)
 
@@ -162,9 +174,9 @@ def _old(path: Path, foreign: set[str]) -> tuple[Any, Callable[[Stub], Any]]:
         storage = stored_object(pid)
         if len(pid) > 5 and pid[5] is not None:
             raise ValueError("a storage that is a view of another")
-        if storage.count * storage.dtype.itemsize > size:
+        if storage.count * storage.kind.itemsize > size:
             raise ValueError(f"storage {storage.key} of more bytes than the file has")
-        sizes[storage.key] = storage.dtype.itemsize
+        sizes[storage.key] = storage.kind.itemsize
         return storage
 
     with path.open("rb") as raw:
@@ -185,8 +197,8 @@ def _old(path: Path, foreign: set[str]) -> tuple[Any, Callable[[Stub], Any]]:
 
     def place(stub: Stub) -> Place:
         assert stub.storage is not None
-        first = starts[stub.storage.key] + stub.offset * stub.dtype.itemsize
-        return Place(str(path.absolute()), first, stub.dtype, stub.shape, stub.stride)
+        first = starts[stub.storage.key] + stub.offset * stub.kind.itemsize
+        return Place(str(path.absolute()), first, stub.kind, stub.shape, _stride(stub))
 
     return found, place
 
