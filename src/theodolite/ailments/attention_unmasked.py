@@ -91,7 +91,7 @@ def _forgets(subject: Subject) -> bool:
     return recurrent and ran and present_skill(subject) <= NOTHING
 
 
-class _Attention(Seeing):
+class _Attention(Seeing):  # type: ignore[no-untyped-call]
     """Sees whether an attention runs: its own kernels, or a softmax over pairs of places."""
 
     ran = False
