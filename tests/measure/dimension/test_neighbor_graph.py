@@ -22,8 +22,15 @@ def clumps():
     return np.repeat(random.normal(size=(20, 40)), 20, 0) + 1e-9 * random.normal(size=(400, 40))
 
 
+def off_the_plane():
+    x = flat(n=600, d=2, columns=6)
+    x[7] += 0.3  # not among the rows by which the plane is known
+    return x
+
+
 TABLES = {
     "flat": flat(),
+    "off the plane": off_the_plane(),
     "full rank": np.random.default_rng(2).normal(size=(400, 40)),
     "shifted by 1e5": flat() + 1e5,
     "scaled by 1e-8": 1e-8 * flat(),

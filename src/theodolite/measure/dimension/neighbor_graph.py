@@ -22,6 +22,10 @@ PROBES = 32
 """Rows on which a choice of directions is tried."""
 FEW = 4096
 """Rows up to which plain products of torch are as fast as scikit-learn's, which takes two seconds to import."""
+SPARE, DOUBTED = 2, 1e-3
+"""Candidates beyond the neighbors asked for where a tree has all directions, and the share of rows in doubt that is too many."""
+FLAT = 1e-9
+"""Lengths relative to the largest of all below which there is no direction."""
 AT_ONCE = 2048
 """Rows whose candidates are asked for at a time."""
 
@@ -102,7 +106,7 @@ def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto") -> N
     most = 2 * LARGEST_RANK if method == "tree" else LARGEST_RANK if len(points) >= MANY else SMALL_RANK
     leading = _leading(centered, count, wanted, most) if method in ("auto", "tree") else None
     if leading is not None:
-        found, how = _tree(centered, *leading), f"kd-tree in {leading[0].shape[1]} dimensions"
+        found, how = _tree(centered, count, *leading, wanted), f"kd-tree in {leading[0].shape[1]} dimensions"
     elif method == "blocks" or points.device.type != "cpu" or (method == "auto" and len(points) <= FEW):
         found, how = _blocks(centered, wanted), f"blocked products on {points.device.type}"
     else:
@@ -126,13 +130,18 @@ def _leading(centered: Tensor, count: int, wanted: int, most: int) -> tuple[Tens
     """The fewest directions in which a tree finds the neighbors, and how many candidates to ask it for.
 
     Rows are never nearer than they are in a subspace: a row's neighbors are among the rows that are nearer there than
-    its last true neighbor. How many these are is counted for some rows, with the first directions of the principal
-    components; None where up to ``most`` directions leave too many. Others than those tried are settled one by one.
+    its last true neighbor. In all the directions that there are these are the neighbors alone. Else how many they are is
+    counted for some rows, with the first directions of the principal components; None where up to ``most`` directions leave
+    too many. Others than those tried are settled one by one.
     """
     if centered.shape[1] <= 3:
-        return torch.eye(centered.shape[1], dtype=centered.dtype, device=centered.device), wanted
+        return torch.eye(centered.shape[1], dtype=centered.dtype, device=centered.device), count + SPARE
     some = centered[:: max(1, len(centered) // 256)][:400]
-    directions = torch.linalg.svd(some, full_matrices=False).Vh[:most].T
+    _, sizes, across = torch.linalg.svd(some, full_matrices=False)
+    rank = int((sizes > FLAT * sizes[0]).sum())
+    if rank <= most and rank < len(some) and _outside(centered, across[:rank].T) <= (FLAT * float(sizes[0])) ** 2:
+        return across[:rank].T, min(len(centered) - 1, count + SPARE)
+    directions = across[:most].T
     inside, needed = centered @ directions, torch.zeros(directions.shape[1], device=centered.device)
     for row in range(0, len(centered), max(1, len(centered) // PROBES)):
         edge = (centered - centered[row]).square_().sum(1).kthvalue(count + 1).values * (1 + 1e-9)
@@ -145,28 +154,40 @@ def _leading(centered: Tensor, count: int, wanted: int, most: int) -> tuple[Tens
     return directions[:, : rank + 1], min(len(centered) - 1, max(wanted, int(1.5 * needed[rank])))
 
 
-def _tree(centered: Tensor, basis: Tensor, wanted: int) -> _Found:
+def _outside(centered: Tensor, basis: Tensor) -> float:
+    """The largest square of what of a row lies outside of some directions."""
+    return max(float((part - part @ basis @ basis.T).square().sum(1).max()) for part in _parts(centered))
+
+
+def _tree(centered: Tensor, count: int, basis: Tensor, asked: int, wanted: int) -> _Found:
     """Distances in a subspace are never longer than the true ones, and shorter by no more than what lies outside it.
 
     So no row that was not found is nearer than the last one found, and where what lies outside matters the distances of
-    those found are taken again from differences.
+    those found are taken again from differences. Where so few candidates leave rows in doubt, as on a lattice, more are asked
+    for. Rows are asked for in the tree's own order: what one needs of it is still in the cache for the next.
     """
     from scipy.spatial import cKDTree
 
-    inside = centered @ basis
-    outside = max(float((part - part @ basis @ basis.T).square().sum(1).max()) for part in _parts(centered))
-    places = inside.cpu().numpy()
+    outside = _outside(centered, basis)
+    places = (centered @ basis).cpu().numpy()
     tree = cKDTree(places)
+    order = torch.from_numpy(tree.indices.astype(np.int64, copy=False))
     rounding = 64 * torch.finfo(torch.float64).eps * float(centered.square().sum(1).max()) ** 0.5
 
     def search(some: slice) -> _Found:
-        near, who = tree.query(places[some], k=wanted + 1, workers=torch.get_num_threads())
+        mine = order[some]
+        near, who = tree.query(places[mine.numpy()], k=asked + 1, workers=torch.get_num_threads())
         # |d' - d''| <= rounding for lengths makes 2 d rounding for squares; what lies outside adds at most (2 max)^2
         slight = 2 * rounding * torch.from_numpy(near[:, -1])
-        squares, mine = torch.from_numpy(near).square_(), torch.arange(len(places))[some]
+        squares = torch.from_numpy(near).square_()
         return replace(_without_self(_places(who), squares, 4 * outside + slight, mine), beyond=squares[:, -1] - slight)
 
-    return _in_parts(search, len(places), AT_ONCE, centered.device)
+    found = _in_parts(search, len(places), AT_ONCE, centered.device, order)
+    doubted = int((found.squares[:, count - 1] * (1 - CERTAIN) > found.beyond).sum())
+    if asked < wanted and doubted > len(places) * DOUBTED:
+        asked = wanted
+        found = _in_parts(search, len(places), AT_ONCE, centered.device, order)
+    return found
 
 
 def _products(centered: Tensor, wanted: int) -> _Found:
@@ -205,15 +226,17 @@ def _places(who: np.ndarray[Any, Any]) -> Tensor:
     return torch.from_numpy(who.astype(np.int64, copy=False))
 
 
-def _in_parts(search: Callable[[slice], _Found], count: int, at_once: int, device: torch.device) -> _Found:
-    """The candidates of some rows at a time, laid into tables that are made once."""
+def _in_parts(
+    search: Callable[[slice], _Found], count: int, at_once: int, device: torch.device, order: Tensor | None = None
+) -> _Found:
+    """The candidates of some rows at a time, laid into tables that are made once; ``order`` says where."""
     whole: list[Tensor] = []
     for start in range(0, count, at_once):
         part = search(slice(start, start + at_once))
         tables = (part.indices, part.squares, part.beyond, part.error)
         whole = whole or [t.new_empty((count, *t.shape[1:]), device=device) for t in tables]
         for table, own in zip(whole, tables, strict=True):
-            table[start : start + at_once] = own
+            table[slice(start, start + at_once) if order is None else order[start : start + at_once]] = own
     return _Found(*whole)
 
 
