@@ -11,11 +11,6 @@ from typing import Any
 
 from theodolite.core.checks import InputError
 
-
-class OutOfTimeError(RuntimeError):
-    """The limit of the clock was met: what was judged until then stands, the rest was not judged."""
-
-
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
