@@ -10,11 +10,13 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import (
     batch_size,
     batches,
+    distinct_batches,
     joined,
     parts,
     price,
     sample_of,
     shuffled,
+    times_drawn,
     training_and_held_out,
     validation_parts,
     whole_columns,
@@ -50,7 +52,9 @@ def test_validation_counts_classes_as_training_draws_them(repeats, share):
     y = (torch.arange(400) % 10 == 0).long()
     train = torch.cat([torch.arange(200), (y[:200] == 1).nonzero()[:, 0].repeat(repeats - 1)])
     data = {"data": (x[train], y[train]), "validation": (x[200:], y[200:])}
-    held = validation_parts(Subject(nn.Linear(3, 2), loss=F.cross_entropy, checked=False, **data))
+    whole = Subject(nn.Linear(3, 2), loss=F.cross_entropy, checked=False, **data)
+    held = validation_parts(whole)
+    assert bool(times_drawn(whole, distinct_batches(whole))) is (repeats > 1)
     assert float(torch.cat([b.target for b in held]).float().mean()) == pytest.approx(share, abs=0.03)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, first_rows
+from theodolite.evidence.batches import batches, distinct_batches, first_rows, times_drawn
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, found_by, has_won
 from theodolite.evidence.kernel_machine import attained
@@ -168,6 +168,8 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
     assert subject.model is not None
     if not all(p.requires_grad for p in subject.model.parameters()):
         return  # part of it is kept as it is on purpose, which may cost what it may
+    if times_drawn(subject, distinct_batches(subject)):
+        return  # the kernel machine learns how often each class occurs, the run on purpose not
     goes_on = subject.run is not None and _still_falls(subject)
     kept = 1 - MISSED if goes_on else WELL  # more steps would give some of it
     both = attained(subject)

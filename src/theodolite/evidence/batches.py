@@ -332,7 +332,7 @@ def validation_parts(subject: Subject) -> Sequence[Batch]:
 
     def cut() -> Sequence[Batch]:
         found = _held_parts(subject, validation_batches(subject))
-        often = {} if not found or samples_coupled(subject) else _times_drawn(subject, found)
+        often = {} if not found or samples_coupled(subject) else times_drawn(subject, found)
         if not often:
             return found
         rows = [[i for i, label in enumerate(_labels(b)) for _ in range(often.get(label, 1))] for b in found]
@@ -342,7 +342,7 @@ def validation_parts(subject: Subject) -> Sequence[Batch]:
     return found
 
 
-def _times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:
+def times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:
     """How often held-out samples of each class count where training repeats those of some, as it does with rare ones.
 
     Such a training is not meant to learn how often each class occurs elsewhere: what is held out counts as training is drawn.
