@@ -5,7 +5,9 @@ import torch
 from fixtures.judging import subject_of
 from fixtures.trained import patient
 from theodolite import catalogue
-from theodolite.evidence.experiment import experiment, has_won, longest_trial
+from theodolite.evidence.experiment import Experiment, Intervention, _catches_up, experiment, has_won, longest_trial
+from theodolite.evidence.task import Score
+from theodolite.evidence.trial import AS_IT_IS
 from theodolite.evidence.work import Work, work_of
 
 
@@ -45,3 +47,14 @@ def test_trials_end_within_their_work_and_say_when_a_step_is_too_dear():
     poor.seen["work"] = Work(0.005)
     assert longest_trial(poor) < 4
     assert "costs too much" in experiment(poor, pool(poor)).why_not
+
+
+def test_a_copy_on_thinned_batches_that_comes_as_far_as_the_run_is_held_against_a_plain_copy():
+    subject = subject_of(patient(0, lambda own: torch.optim.SGD(own, 0.1)))
+    found, one = Experiment(subject), Intervention(AS_IT_IS, lambda outcome: None)
+    run, less, more = (Score(loss, 0.5, 8, (loss,), (0.5,), (8.0,)) for loss in (1.0, 0.9, 1.1))
+    assert not _catches_up(found, one, less, run)
+    subject.seen["thinned"] = True
+    assert _catches_up(found, one, less, run)
+    assert not _catches_up(found, one, more, run)
+    assert not _catches_up(found, one, less, None)

@@ -17,7 +17,7 @@ from torch import nn
 from theodolite.core.ailment import Finding, Severity, evidence
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import price, training_and_held_out
+from theodolite.evidence.batches import is_thinned, price, training_and_held_out
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.start import passes, steps_are_known, steps_made
 from theodolite.evidence.task import Score, scores
@@ -412,7 +412,8 @@ def _decide(found: Experiment, made: int) -> None:
         longer = (
             run is not None and one.change.from_here and plain.steps > made
         )  # then the copy is longer than the run, too
-        gain = gain_of(subject, trial.score(), run if longer else reference, losses_alike=one.alike)
+        beside = control if _catches_up(found, one, trial.score(), run) else run if longer else reference
+        gain = gain_of(subject, trial.score(), beside, losses_alike=one.alike)
         if reference is None or _blows_up(subject, plain, reference):
             # what comes down where the training blows up is a cure, however far it has to go
             gain = Gain(1.0, math.nan, math.inf) if _comes_down(subject, trial) else Gain(0.0, math.nan, 0.0)
@@ -431,16 +432,31 @@ def _decide(found: Experiment, made: int) -> None:
     facts = [o for o in worthy if o.intervention.sign and o.intervention.rank < FACT]
     enough = facts or [o for o in worthy if share[id(o)] >= MOST] or worthy
     cause = min(enough, key=lambda o: (o.intervention.rank, -share[id(o)]))
-    found.cause = cause if cause.gain.lost >= CRITICAL or _holds_again(found, cause, run) else None
+    sure = cause.gain.lost >= CRITICAL and not (run is not None and is_thinned(subject))
+    found.cause = cause if sure or _holds_again(found, cause, run) else None
+
+
+def _catches_up(found: Experiment, one: Intervention, mine: Score | None, run: Score | None) -> bool:
+    """Whether a copy on thinned batches has come as far as the run did on whole ones: then it is held against a plain copy.
+
+    Fewer samples a step and no more steps take every copy less far: the plain one stays behind the run.
+    """
+    if run is None or mine is None or one.change.from_here or not one.alike or not is_thinned(found.subject):
+        return False
+    if one.change.lr > 1:  # a larger step may only be sooner where all have fewer
+        return False
+    return mine.loss <= run.loss
 
 
 def _holds_again(found: Experiment, outcome: Outcome, run: Score | None) -> bool:
     """Whether the arm is ahead in another order of the batches, too: where less than half is lost the decision hangs on it."""
     subject, trial = found.subject, outcome.trial
     reference = run
-    if run is None or not trial.change.from_here:  # what goes on from the run is compared with it
-        reference = _better(run, Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps).score())
     other = Trial(subject, trial.change, seed=1).advance(trial.steps)
+    if run is None or not trial.change.from_here:  # what goes on from the run is compared with it
+        control = Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps).score()
+        again = _catches_up(found, outcome.intervention, other.score(), run)
+        reference = control if again else _better(run, control)
     gain = gain_of(subject, other.score(), reference, losses_alike=outcome.intervention.alike)
     return gain.is_worth(WORTH)
 
