@@ -131,9 +131,13 @@ def test_a_design_that_works_under_every_initialization_is_healthy_and_one_that_
 
 
 def test_a_design_and_a_module_are_judged_by_the_same_ailments():
-    found = th.design(activation="relu", depth=10, width=512).diagnosis
+    found = th.design(activation="tanh", depth=20, width=64).diagnosis
     assert set(found.checked) <= set(catalogue.ailment_names())
     assert [(f.name, f.where) for f in found.findings] == [("inputs-merge", "PyTorch default")]
+
+
+def test_what_only_a_trial_could_tell_is_no_finding_of_a_design():
+    assert th.design(activation="relu", depth=6, width=64).diagnosis.healthy  # trains, though a fiftieth of differences is left
 
 
 def test_no_row_advises_what_it_is():

@@ -1,7 +1,7 @@
 """The ailments of depth, asked of random networks of a design under the advised and the usual initializations.
 
 The networks have no weights to pass a batch through: what is drawn of them layer by layer stands for that pass, and the ailments
-judge it as they judge a module. The advised initialization is the copy with the fix: what it does not show, it avoids.
+judge it as they judge a module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def diagnosis_of_design(design: Design) -> Diagnosis:
     for reading in (r for a in design.answers if a.question.name == "random networks" for r in a.readings):
         readings.setdefault(reading.where, []).append(reading)
     drawn = {where: _as_passed(design, own) for where, own in readings.items()}
-    ways = {name: _ways(catalogue.ailment(name), drawn, design.options[0].name) for name in CLAIMS}
+    ways = {name: _ways(catalogue.ailment(name), drawn) for name in CLAIMS}
     shown = {
         name: {way: readings[way][name == "inputs-merge"] for way in found} for name, found in ways.items() if found
     }
@@ -68,13 +68,11 @@ def _as_passed(design: Design, readings: list[Reading]) -> Subject:
     return subject
 
 
-def _ways(ailment: Ailment, drawn: dict[str, Subject], advised: str) -> list[str]:
-    """The initializations under which it shows; where the advised one shows it too, those of which it is sure."""
+def _ways(ailment: Ailment, drawn: dict[str, Subject]) -> list[str]:
+    """The initializations under which it shows, and is sure without a trial where a mere sign costs many trainings nothing."""
     assert ailment.sign is not None
     ways = [where for where, subject in drawn.items() if ailment.sign(subject)]
-    if advised not in ways or ailment.judge is None:
-        return ways
-    return [where for where in ways if any(ailment.judge(drawn[where]))]
+    return ways if ailment.judge is None else [where for where in ways if any(ailment.judge(drawn[where]))]
 
 
 def _finding(design: Design, name: str, shown: dict[str, Reading]) -> Finding:
