@@ -137,7 +137,9 @@ def test_a_design_and_a_module_are_judged_by_the_same_ailments():
 
 
 def test_what_only_a_trial_could_tell_is_no_finding_of_a_design():
-    assert th.design(activation="relu", depth=6, width=64).diagnosis.healthy  # trains, though a fiftieth of differences is left
+    assert th.design(
+        activation="relu", depth=6, width=64
+    ).diagnosis.healthy  # trains, though a fiftieth of differences is left
 
 
 def test_no_row_advises_what_it_is():
