@@ -85,3 +85,14 @@ def test_another_rate_and_another_vocabulary_are_named(make, there, said):
     (found,) = alarms("validation-differs", trained(make, there))
     assert said in found.says
     assert not alarms("validation-differs", trained(make, here(make)))
+
+
+def test_a_token_that_training_never_saw_is_no_other_vocabulary():
+    found = trained(texts, False)
+    (x, y), (v, w) = found["data"], found["validation"]
+    mixed = torch.randperm(len(w), generator=torch.Generator().manual_seed(2))  # it does worse, for another reason
+    x, v = (
+        x.clamp(max=10),
+        torch.where(torch.rand(v.shape, generator=torch.Generator().manual_seed(3)) < 0.002, 11, v.clamp(max=10)),
+    )
+    assert not alarms("validation-differs", {**found, "data": (x, y), "validation": (v, w[mixed])})

@@ -53,13 +53,14 @@ def _found(subject: Subject) -> Iterator[Finding]:
             return
         if x.ndim > 2:
             rows, held = (torch.cat([known, _likeness(t)], 1) for known, t in ((rows, x), (held, v)))
-    moved, column = _difference(rows, held)
+    apart = _difference if x is not None else _moved_counts
+    moved, column = apart(rows, held)
     generator = torch.Generator().manual_seed(0)
     null = 0.0
     for _ in range(PARTS):
         order = torch.randperm(len(rows), generator=generator)
         cut = min(len(held), len(rows) // 2)
-        null = max(null, _difference(rows[order[cut:]], rows[order[:cut]])[0])
+        null = max(null, apart(rows[order[cut:]], rows[order[:cut]])[0])
     if moved < max(CRITICAL, SURE * null) or not _does_worse(subject):
         return
     mean, spread = float(rows[:, column].mean()), float(rows[:, column].std())
@@ -126,6 +127,13 @@ def _difference(one: Tensor, other: Tensor) -> tuple[float, int]:
     )
     both = torch.maximum(means, widths)
     return float(both.max()), int(both.argmax())
+
+
+def _moved_counts(one: Tensor, other: Tensor) -> tuple[float, int]:
+    """The largest move of a mean in standard deviations of both together: a rare token may not be here at all, or not there."""
+    size = torch.cat([one, other]).std(0).clamp(min=1e-300)
+    means = (other.mean(0) - one.mean(0)).abs() / size
+    return float(means.max()), int(means.argmax())
 
 
 def _does_worse(subject: Subject) -> bool:
