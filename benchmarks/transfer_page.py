@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from benchmarks.gpu_transfer import best_step
 
 from theodolite.report.drawing.charts import Figure, Mark, Points, Polyline
@@ -145,15 +146,26 @@ def measured(known: dict[str, Any], gpu: Sequence[dict[str, Any]]) -> list[str]:
         rows = known["clinic"]
         near = sum(0.5 <= r["ratio"] <= 2 for r in rows)
         price, seconds = (sorted(r[key] for r in rows)[len(rows) // 2] for key in ("price", "seconds"))
+        most = max(map(_share_lost, rows))
         lines += [
             "### find_lr",
             "",
             f"On {len(rows)} runs of the clinic, begun from a learning rate that is wrong by up to 32 times: within a factor of "
-            f"two of the best of a grid of 13 whole runs in {near}. The median price is {price:.1f} trainings, "
+            f"two of the best of a grid of 13 whole runs in {near}. Where the bottom of the grid is flat, two learning rates can "
+            f"be far apart and cost the same: the one that was found leaves at most {100 * most:.1f} % of the fall of the loss "
+            f"in any run. The median price is {price:.1f} trainings, "
             f"{seconds:.1f} s (the grid: 13 trainings)." + "".join(_peer(rows, *peer) for peer in PEERS),
             "",
         ]
     return lines
+
+
+def _share_lost(row: dict[str, Any]) -> float:
+    """What the learning rate that was found leaves of the loss's fall, from the lowest rate of the grid to its best."""
+    grid = {int(power): loss for power, loss in row["grid"].items()}
+    powers, best = sorted(grid), min(grid.values())
+    found = np.interp(math.log2(row["found"] / row["own"]), powers, [math.log(grid[power]) for power in powers])
+    return (math.exp(found) - best) / (grid[powers[0]] - best)
 
 
 PEERS = (("tuner", "Lightning's tuner"), ("range_test", "torch-lr-finder"))
