@@ -139,6 +139,12 @@ def _power_of_two(points: Tensor) -> float:
     return math.ldexp(1.0, math.frexp(spread)[1]) if 0 < spread < math.inf else 1.0
 
 
+def _folded(points: Tensor) -> Tensor:
+    """The bits of each number, its upper half in the lower one, too: of a number that was a float32 the lower half is zero."""
+    bits = points.contiguous().view(torch.int64)
+    return bits ^ ((bits >> 32) & 0xFFFFFFFF)
+
+
 def _first_places(points: Tensor) -> Tensor:
     """Where each distinct row stands first, ascending: by a 64-bit hash of its bits, then compared in full."""
     count = len(points)
@@ -146,7 +152,7 @@ def _first_places(points: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(1)
     factors = (torch.randint(-(2**62), 2**62, (points.shape[1],), generator=generator) * 2 + 1).to(points.device)
     rows = max(1, BLOCK // max(points.shape[1], 1))
-    keys = torch.cat([(part.contiguous().view(torch.int64) * factors).sum(1) for part in torch.split(points, rows)])
+    keys = torch.cat([(_folded(part) * factors).sum(1) for part in torch.split(points, rows)])
     groups, inverse = torch.unique(keys, return_inverse=True)
     if len(groups) == count:
         return everyone
