@@ -3,7 +3,7 @@
 Exact: units with equal weights and equal gradients stay equal under every optimizer that treats entries the same way, so a
 layer of copies is one unit wide. A last layer or a branch that starts at zero on purpose is fine: its gradients differ from row
 to row. Dropout separates copies, so gradients are measured in training mode. Units that were not copies before training, where
-that is known, are not reported; copies that rounding has drawn apart since are told by a trial of another start.
+that is known, are not reported; copies that rounding has drawn apart since show in a trial of another start.
 """
 
 from collections.abc import Iterator

@@ -33,7 +33,6 @@ from theodolite.evidence.thresholds import (
     SHORT,
     STILL,
     WELL,
-    WORST,
     WORTH,
 )
 from theodolite.evidence.trial import (
@@ -481,13 +480,13 @@ def _recovered(subject: Subject, worthy: list[Outcome], reference: Score | None)
 
 
 def _blows_up(subject: Subject, plain: Trial, reference: Score) -> bool:
-    """Whether nothing was learned and the loss rose, for a quarter of the steps, to more than three times where it began.
+    """Whether nothing was learned and the loss rose, for a quarter of the steps, to more than twice where it began.
 
     A schedule may bring such a run back to ignoring the input in the end: its last loss does not show what happened.
     """
     cut = max(1, plain.steps // 4)
     quarters = [plain.losses[i : i + cut] for i in range(0, plain.steps - cut + 1, cut)]
-    rose = any(sum(part) / cut > WORST * abs(plain.losses[0]) for part in quarters)
+    rose = any(sum(part) / cut > 2 * abs(plain.losses[0]) for part in quarters)
     return rose and present_skill(subject, reference) <= NOTHING
 
 

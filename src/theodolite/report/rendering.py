@@ -15,13 +15,13 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from theodolite.io.files import write_atomically
 from theodolite.report.words import MARKS, printable
 
 if TYPE_CHECKING:
+    from jinja2 import BytecodeCache, Environment
     from jinja2.bccache import Bucket
 
     from theodolite.report.views import Bullet
@@ -67,9 +67,11 @@ def picture_file(svg: str) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
-        bytecode_cache=_Compiled(),
+        bytecode_cache=_compiled(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -80,23 +82,29 @@ def _environment() -> Environment:
     return environment
 
 
-class _Compiled(BytecodeCache):
-    """Where Python would put the compiled file, and only if it may; a template that has changed is compiled anew."""
+def _compiled() -> BytecodeCache:
+    """Compiled templates on disk; jinja is imported where a page is made."""
+    from jinja2 import BytecodeCache
 
-    def get_cache_key(self, name: str, filename: str | None = None) -> str:
-        """The file itself."""
-        return filename or name
+    class Compiled(BytecodeCache):
+        """Where Python would put the compiled file, and only if it may; a template that has changed is compiled anew."""
 
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """What lies there, if it was made of this very text by this version."""
-        with contextlib.suppress(OSError, NotImplementedError), open(cache_from_source(bucket.key), "rb") as file:
-            bucket.load_bytecode(file)
+        def get_cache_key(self, name: str, filename: str | None = None) -> str:
+            """The file itself."""
+            return filename or name
 
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Put it there; a folder that may not be written stays as it is."""
-        if not sys.dont_write_bytecode:
-            with contextlib.suppress(OSError, NotImplementedError):
-                write_atomically(cache_from_source(bucket.key), bucket.bytecode_to_string())
+        def load_bytecode(self, bucket: Bucket) -> None:
+            """What lies there, if it was made of this very text by this version."""
+            with contextlib.suppress(OSError, NotImplementedError), open(cache_from_source(bucket.key), "rb") as file:
+                bucket.load_bytecode(file)
+
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            """Put it there; a folder that may not be written stays as it is."""
+            if not sys.dont_write_bytecode:
+                with contextlib.suppress(OSError, NotImplementedError):
+                    write_atomically(cache_from_source(bucket.key), bucket.bytecode_to_string())
+
+    return Compiled()
 
 
 @lru_cache(maxsize=8192)

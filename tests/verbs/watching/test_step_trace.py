@@ -46,10 +46,11 @@ def test_a_planted_spike_is_named_by_its_cause(plant, says, caplog):
     with caplog.at_level(logging.WARNING, logger="theodolite"):
         watch, _ = trained(plant)
     found = next(f for f in watch.findings if f.name == "loss-spikes")
-    assert found.severity == "warning" and found.where == f"step {AT}" and says in found.says
+    harmless = plant == "batch"  # the loss of other samples does not jump with it
+    assert found.severity == ("note" if harmless else "warning") and found.where == f"step {AT}" and says in found.says
     first = next(record for record in watch.records if any("loss spikes" in line for line in record.alarms))
     assert first.step <= AT + EVERY
-    assert any("loss spikes" in line for line in caplog.messages)
+    assert harmless or any("loss spikes" in line for line in caplog.messages)
     assert plant != "weights" or "loss-spikes" in [f.name for f in watch.diagnosed(2.0).findings]
 
 

@@ -135,7 +135,8 @@ def _leading(centered: Tensor, count: int, wanted: int, most: int) -> tuple[Tens
     too many. Others than those tried are settled one by one.
     """
     if centered.shape[1] <= 3:
-        return torch.eye(centered.shape[1], dtype=centered.dtype, device=centered.device), count + SPARE
+        whole = torch.eye(centered.shape[1], dtype=centered.dtype, device=centered.device)
+        return whole, min(len(centered) - 1, count + SPARE)
     some = centered[:: max(1, len(centered) // 256)][:400]
     _, sizes, across = torch.linalg.svd(some, full_matrices=False)
     rank = int((sizes > FLAT * sizes[0]).sum())
