@@ -71,13 +71,14 @@ def output_shapes(own: Tensor) -> list[Shape]:
 
 def drawn_outputs(answer: Any, target: Any, count: int = 1) -> list[list[Tensor]]:
     """Outputs drawn at random in the range of the model's own: plain numbers, probabilities, or their logarithms."""
-    generator = torch.Generator().manual_seed(0)
     size = size_of(target)  # beside targets of a million, outputs of unit size are rounded away
     own = members_of(answer)
-    return [
-        [output_shapes(t)[-1](size * torch.randn(t.shape, generator=generator)).to(t) for t in own]
-        for _ in range(count)
-    ]
+    generators = {t.device: torch.Generator(t.device).manual_seed(0) for t in own}
+
+    def drawn(t: Tensor) -> Tensor:
+        return output_shapes(t)[-1](size * torch.randn(t.shape, generator=generators[t.device], device=t.device)).to(t)
+
+    return [[drawn(t) for t in own] for _ in range(count)]
 
 
 def is_coupled(loss: Any, answer: Any, target: Any) -> bool:

@@ -104,15 +104,21 @@ class Attachments:
         before = {} if self.last is None else self.last.before
         noise = self.ranks.noise if self.ranks is not None else None if self.micro is None else self.micro.noise
         return Training(
-            self.optimizer, before, self._autocast(), noise, 0 if self.events is None else self.events.steps
+            self.optimizer, before, self.autocast, noise, 0 if self.events is None else self.events.steps
         )
 
     def between_looks(self) -> contextlib.AbstractContextManager[None]:
         """As `looking`, for what needs nothing of the training around it."""
-        return self.looking(Training(precision=self._autocast()))
+        return self.looking(Training(precision=self.autocast))
 
-    def _autocast(self) -> torch.dtype | None:
+    @property
+    def autocast(self) -> torch.dtype | None:
+        """The precision that training runs in; None as it stands."""
         return autocast_now(self.model) or self.precision.dtype
+
+    def as_trained(self) -> contextlib.AbstractContextManager[Any]:
+        """In the precision of training."""
+        return in_precision(self.model, self.autocast)
 
     @contextlib.contextmanager
     def looking(self, training: Training) -> Iterator[None]:
@@ -134,7 +140,7 @@ class Attachments:
     @contextlib.contextmanager
     def judging(self) -> Iterator[None]:
         """In the precision of training; trials on copies are no training of the user's."""
-        with self._aside(), in_precision(self.model, self._autocast()), quiet_backends():
+        with self._aside(), self.as_trained(), quiet_backends():
             yield
 
     def expect(self, near: bool) -> None:

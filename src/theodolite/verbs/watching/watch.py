@@ -35,6 +35,7 @@ from theodolite.verbs.watching.watched_run import held_out_batches, subject_of_r
 
 if TYPE_CHECKING:
     from theodolite.core.subject import Subject
+    from theodolite.evidence.work import Price
     from theodolite.io.batches import Batch
     from theodolite.report.opening import Opening
     from theodolite.theory.dynamics.stationarity import Sampler
@@ -146,6 +147,7 @@ class Watch(PresentableAnswers):
         self._looked: Subject | None = None  # the subject with those samples of the probe that looks read
         self._rates: dict[int, float] = {record.step: record.lr or 0.0 for record in self.records}
         self._note_at = -math.inf
+        self._costs: dict[torch.dtype | None, Price] = {}  # of a pass, by the precision of training
         if self.gathered is not None:
             self.gathered.settle()
         self.plays = False  # against another network: a loss that rises is no sign of trouble then
@@ -281,7 +283,12 @@ class Watch(PresentableAnswers):
 
     def _prices(self, subject: Subject, held_out: Sequence[Batch]) -> tuple[LookPrices, float]:
         """What a look and a step of training cost, in nominal seconds."""
-        cost, samples = price(self.subject), sum(map(len, subject.data))
+        dtype, samples = self._attached.autocast, sum(map(len, subject.data))
+        if dtype not in self._costs:  # it is known from the first pass of training on
+            self.subject.seen.pop("price", None)
+            with self._attached.as_trained():
+                self._costs[dtype] = price(self.subject)
+        cost = self._costs[dtype]
         tensors = sum(1 for _ in self.model.parameters())
         passes = 1 if self.events is None else max(1, self.events.passes)
         a_step = passes * cost.step(self.seen_batch_size or samples)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.special import ndtr, owens_t
 
 from theodolite.theory import Activation
 from theodolite.theory._quadrature import Array
@@ -105,6 +104,8 @@ def _ramp_coefficients(h: Array, order: int, terms: int) -> Array:
 
 def _partial_moments(t: Array, order: int) -> list[Array]:
     r"""$E(x-t)_+^j$ for j up to ``order``."""
+    from scipy.special import ndtr  # a third of a second to load, and few kernels have kinks
+
     found = [np.asarray(ndtr(-t)), _density(t) - t * ndtr(-t)]
     for j in range(2, order + 1):
         found.append((j - 1) * found[j - 2] - t * found[j - 1])
@@ -154,6 +155,8 @@ def _ratio(k: Array, h: Array, angle: Array) -> Array:
 
 def _both_above(h: Array, k: Array, angle: Array) -> Array:
     r"""$P(X>h,Y>k)$, by Owen's T."""
+    from scipy.special import ndtr, owens_t
+
     tiny = 1e-300
     safe_h, safe_k = np.where(h == 0, tiny, h), np.where(k == 0, tiny, k)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
