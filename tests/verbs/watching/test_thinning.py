@@ -244,3 +244,21 @@ def test_the_memory_of_looks_does_not_pass_for_that_of_training(first_look, know
         most = carried.after_look = max(most, 2 * carried.most_bytes)
     carried.note_memory(100)  # training has grown beyond all looks
     assert carried.most_bytes == 100
+
+
+def test_a_pass_is_priced_in_the_precision_of_training():
+    torch.manual_seed(0)
+    model = nn.Linear(6, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = torch.randn(32, 6), torch.arange(32) % 3
+    watch = th.Watch(model, probe=(x, y), loss=cross_entropy, optimizer=optimizer, every=10)
+    seen = []
+    model.register_forward_hook(lambda module, given, out: seen.append(out.dtype))
+    watch._prices(*watch._samples())
+    assert seen == [torch.float32]  # before training nobody knows
+    with torch.autocast("cpu", torch.bfloat16):
+        cross_entropy(model(x), y).backward()
+    seen.clear()
+    watch._prices(*watch._samples())
+    watch._prices(*watch._samples())
+    assert seen == [torch.bfloat16]  # counted again, once
