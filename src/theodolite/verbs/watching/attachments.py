@@ -103,9 +103,7 @@ class Attachments:
         """What a look knows of the training around it."""
         before = {} if self.last is None else self.last.before
         noise = self.ranks.noise if self.ranks is not None else None if self.micro is None else self.micro.noise
-        return Training(
-            self.optimizer, before, self.autocast, noise, 0 if self.events is None else self.events.steps
-        )
+        return Training(self.optimizer, before, self.autocast, noise, 0 if self.events is None else self.events.steps)
 
     def between_looks(self) -> contextlib.AbstractContextManager[None]:
         """As `looking`, for what needs nothing of the training around it."""
