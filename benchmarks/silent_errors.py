@@ -759,7 +759,7 @@ CASES = {
     "a step that is never reached": ({"step-without-effect"}, reached(1000), reached(4)),
     "a seed in every step": ({"draws-repeated"}, seeded(True), seeded(False)),
     "inputs of another batch": ({"batch-repeated"}, of(step=stuck_inputs), of(step=full_batch)),
-    "schedule of epochs stepped by batches": ({"step-size-zero"}, scheduled(falls), scheduled(restarts)),
+    "schedule of epochs stepped by batches": ({"schedule-ended"}, scheduled(falls), scheduled(restarts)),
     "half of a checkpoint": ({"checkpoint-not-loaded"}, renamed(True), renamed(False)),
     "clipped after the step": ({"clipped-late"}, clips_late(True), clips_late(False)),
     "discriminator never cleared": ({"gradient-accumulates"}, game(False), game(True)),

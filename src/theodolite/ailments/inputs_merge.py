@@ -34,11 +34,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     before = signals_at_start(subject)
     text, suggested = remedy_for(activation_in(signs))
-    if before is not None and not _told(subject, before)[0]:  # training made it so: another beginning would not help
+    if before is not None and unlike_ratio(before) > STILL:  # training made it so: another beginning would not help
+        last = before.layers[-1].input_unlike
         yield Finding(
             severity="note",
             where=where,
-            says=f"{says} They did not before training.",
+            says=f"{says} Before training that cosine was {1 - last:.2g}.",
             remedy="look at what stopped the training first: most often a learning rate that is too large",
         )
         return

@@ -3,7 +3,8 @@
 The learning rate of every group is known at each look. A schedule that counts epochs but is stepped after each batch ends near
 zero early in the run; a warm-up that counts more steps than the run has never ends. Both are facts: for at least half of the
 steps the learning rate was below a fiftieth of the optimizer's own. Whether it costs anything is tried: the same training at
-the optimizer's learning rate throughout.
+the optimizer's learning rate throughout. While training, the steps themselves tell: their learning rate was so small a share of
+its largest that float32 would round it away.
 """
 
 import itertools
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.start import base_lr, largest_lr
@@ -33,7 +35,8 @@ def share_without_step(subject: Subject) -> float:
     if subject.optimizer is None or len(rates) <= 2 or not _made_with(subject):
         return math.nan
     steps = [b - a for (a, _), (b, _) in itertools.pairwise(rates)]
-    idle = [lr < NOTHING * _made_with(subject) for _, lr in rates[1:]]
+    low = [lr < NOTHING * _made_with(subject) for _, lr in rates]
+    idle = [before and after for before, after in itertools.pairwise(low)]  # at least: looks do not see between them
     return sum(n for n, at_rest in zip(steps, idle, strict=True) if at_rest) / max(1, sum(steps))
 
 
@@ -44,8 +47,8 @@ def _says(subject: Subject) -> str:
     never = max(lrs) < NOTHING * top
     how = "never rose" if never else f"fell from {max(lrs):.3g} to {lrs[-1]:.3g} early"
     return (
-        f"The learning rate {how}: for {share:.0%} of the run it was below {NOTHING:.0%} of the {top:g} that the optimizer "
-        "was created with."
+        f"The learning rate {how}: for at least {share:.0%} of the run it was below {NOTHING:.0%} of the {top:g} that the "
+        "optimizer was created with."
     )
 
 
@@ -65,6 +68,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
             suggested={"schedule": "constant", "lr": _made_with(subject)},
             evidence=(evidence("share of the run with almost no learning rate", share),),
         )
+
+
+def while_training(run: Run) -> Iterator[Finding]:
+    """What the steps say: a schedule has come to nothing."""
+    if counted := run.silent.get("schedule ended"):
+        seen = f"The schedule has ended: the learning rate was next to 0 at {counted[0]} of {counted[1]} steps."
+        yield Finding(severity="warning", says=seen, remedy=REMEDY)
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -94,4 +104,5 @@ ailment = Ailment(
     needs={"model", "data", "loss", "optimizer", "run"},
     judge=judge,
     interventions=interventions,
+    while_training=while_training,
 )

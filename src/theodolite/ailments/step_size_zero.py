@@ -1,7 +1,7 @@
 """Is the learning rate zero?
 
-Exact: every group had lr=0 at these steps, or so small a share of its largest one that float32 would round it away. The first
-step of a warm-up and the last of a schedule may be zero; they are few.
+Exact: every group has had lr=0 since the first step. A schedule that comes to 0 later is `schedule-ended`, and the first steps of
+a warm-up are few.
 """
 
 from theodolite.core.ailment import silent_error
@@ -20,7 +20,7 @@ ailment = silent_error(
     needs={"model", "optimizer"},
     fact="step size zero",
     severity="critical",
-    says="The learning rate was 0, or next to it, at {0} of {1} steps: nothing is learned in them.",
-    remedy="pass lr to the optimizer, and let the schedule reach zero at the last step only",
+    says="The learning rate was 0 at {0} of {1} steps: nothing is learned in them.",
+    remedy="pass lr to the optimizer, and let the schedule begin above zero",
     static=static,
 )

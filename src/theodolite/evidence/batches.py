@@ -369,6 +369,12 @@ def _held_parts(subject: Subject, held: Sequence[Batch]) -> Sequence[Batch]:
     if held and samples_coupled(subject) and all(is_rows(batch) for batch in held):
         size = len(batches(subject)[0])
         return [rows_of(b, slice(a, a + size)) for b in held for a in range(0, max(1, len(b) - size + 1), size)]
+    if len(held) > 2 * PARTS:  # small batches: a pass costs its calls, whatever it holds
+        together = joined(held)
+        on_cpu = bool(together) and together[0].target.device.type == "cpu"
+        size = max(map(len, batches(subject)))
+        count = PARTS if on_cpu else max(PARTS, math.ceil(sum(map(len, held)) / size))
+        return _parts_of(together[0], count) if together and count < len(held) else held
     return parts(held, PARTS)
 
 

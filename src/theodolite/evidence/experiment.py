@@ -30,6 +30,7 @@ from theodolite.evidence.thresholds import (
     MISSED,
     MOST,
     NOTHING,
+    PART,
     SHORT,
     STILL,
     WELL,
@@ -56,8 +57,8 @@ one of them is ahead of a plain copy and has not had the steps to be ahead of th
 the batch: smaller ones would not be cheaper."""
 
 FIRST_KEPT, HEAVY = 6, 1 << 28
-"""Arms that are taken beyond a quarter of the steps, and bytes of parameters from which on they are half as many: a copy with its
-optimizer's state takes three times those."""
+"""Arms that are taken beyond a quarter of the steps, and bytes of parameters from which on they are a third as many: a copy with
+its optimizer's state takes three times those."""
 
 FIRST_STEPS = ("lr x 0.1", "lr x 10")
 """Steps behind which others are tried only where they helped: the next of each is reckoned with, those after it are not."""
@@ -190,6 +191,18 @@ class Experiment:
     reproduced: bool = True
 
     @property
+    def too_short(self) -> bool:
+        """Whether the copy as it is has learned nothing where the run has: its steps were too few to compare arms."""
+        if self.plain is None or not steps_made(self.subject) or present_skill(self.subject) <= NOTHING:
+            return False
+        return self.plain.steps < steps_made(self.subject) and not _has_learned(self, AS_IT_IS.name)
+
+    @property
+    def tells_little(self) -> bool:
+        """Whether arms have made so few steps that one which something measured asks for is not refuted by being behind."""
+        return self.too_short or (self.plain is not None and self.plain.steps < min(A_RUN, steps_made(self.subject)))
+
+    @property
     def plain(self) -> Trial | None:
         """The training as it is, on a copy."""
         return self.arms.get(AS_IT_IS.name)
@@ -245,14 +258,17 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
 def take_on(found: Experiment, *, held_back: bool) -> None:
     """Take the last arms on, where trials of a part of the run's steps did not show what holds it back.
 
-    Where nothing else says that something does, only those that are ahead of a plain copy in as many steps.
+    Where nothing else says that something does, only those that are ahead of a plain copy in as many steps, or that something
+    measured asks for where that copy has made few steps; where something does, those first, and those that still fall.
     """
     subject, plain, made = found.subject, found.plain, steps_made(found.subject)
     found.alive = [one for one in found.alive if one.rank < LONGER and not one.change.from_here]
     if plain is None or has_won(subject):
         return
-    if not held_back:
-        found.alive = [one for one in found.alive if _is_ahead(found, one)]
+    promising = [one for one in found.alive if _is_ahead(found, one) or (held_back and _still_falls(found, one))]
+    if not promising and found.tells_little:
+        promising = [one for one in found.alive if one.sign]
+    found.alive = promising if promising or not held_back else found.alive
     names = {one.change.name for one in found.alive}
     training, _ = training_and_held_out(subject)
     a_step = price(subject).step(max(map(len, training))) * evaluations(subject.optimizer) * passes(subject)
@@ -278,14 +294,32 @@ def _is_on_cpu(model: nn.Module) -> bool:
 
 def _first_kept(subject: Subject) -> int:
     own = [] if subject.model is None else list(subject.model.parameters())
-    return FIRST_KEPT // 2 if sum(p.numel() * p.element_size() for p in own) >= HEAVY else FIRST_KEPT
+    return FIRST_KEPT // 3 if sum(p.numel() * p.element_size() for p in own) >= HEAVY else FIRST_KEPT
 
 
 def _is_ahead(found: Experiment, one: Intervention) -> bool:
     plain = found.plain
     assert plain is not None
-    mine = found.arms[one.change.name].score()
-    return gain_of(found.subject, mine, plain.score(), losses_alike=one.alike).is_worth(WORTH)
+    mine, other = found.arms[one.change.name].score(), plain.score()
+    if gain_of(found.subject, mine, other, losses_alike=one.alike).is_worth(WORTH):
+        return True
+    if mine is None or other is None or not one.alike:
+        return False
+    return mine.loss < other.loss - WORTH * abs(judged_constant(found.subject))  # neither may have learned anything yet
+
+
+def _still_falls(found: Experiment, one: Intervention) -> bool:
+    """Whether an arm that has learned nothing yet still comes down, so that it has learned something in as many steps again.
+
+    Smaller steps begin more slowly: among arms that ignore the input the lowest loss says little.
+    """
+    arm, constant = found.arms[one.change.name], judged_constant(found.subject)
+    half = arm.steps // 2
+    score = None if arm.diverged or not half or not one.alike else arm.score()
+    if score is None or not math.isfinite(constant) or one.change.from_here:
+        return False
+    fall = sum(arm.losses[:half]) / half - sum(arm.losses[-half:]) / half
+    return score.loss - 2 * fall < constant - NOTHING * abs(constant) and score.loss > constant
 
 
 def longest_trial(subject: Subject, arms: int = 12) -> int:
@@ -347,11 +381,22 @@ def _kept(found: Experiment, alive: list[Intervention], count: int, slack: float
     ranked = sorted(alive, key=lambda one: _merit(found, one), reverse=True)
     best = list(dict.fromkeys(one.change.name for one in ranked))[:count]
     asked = {one.change.name for one in ranked if one.sign and _is_level(found, one.change.name, slack)}
+    if not any(found.arms[name].score() is None or _has_learned(found, name) for name in best):
+        asked.update([one.change.name for one in ranked if _still_falls(found, one)][:1])
     return [one for one in ranked if one.change.name in asked.union(best)]
 
 
+def _has_learned(found: Experiment, name: str) -> bool:
+    """Whether an arm is better than ignoring the input by more than nothing."""
+    return present_skill(found.subject, found.arms[name].score()) > NOTHING
+
+
 def _is_level(found: Experiment, name: str, slack: float) -> bool:
-    """Whether an arm's loss is that of the training as it is in as many steps, or lower, within a share of the constant's."""
+    """Whether an arm's loss is that of the training as it is in as many steps, or lower, within a share of the constant's.
+
+    After a few steps only what is far behind is not.
+    """
+    slack = PART if found.tells_little else slack
     plain, mine = found.plain, found.arms[name].score()
     other = None if plain is None else plain.score()
     constant = judged_constant(found.subject)

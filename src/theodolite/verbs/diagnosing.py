@@ -166,7 +166,7 @@ def _ask(one: Ailment, subject: Subject, found: Judgement) -> None:
 
 def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None:
     """Try all interventions, unless an exact fact already says that the training is not what it is meant to be."""
-    from theodolite.evidence.experiment import Intervention, experiment, has_won, take_on
+    from theodolite.evidence.experiment import LONGER, Intervention, experiment, has_won, take_on
     from theodolite.evidence.start import steps_made
 
     signs = {one.name for one in able if one.sign is not None}
@@ -184,12 +184,18 @@ def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None
         made = subject.seen["experiment"] = experiment(subject, pool)
         if made.why_not:
             found.unjudged[TRIALS] = made.why_not
-        open_still = made.cause is None or not made.cause.misses_much  # all that a note would say
+        cause = made.cause  # going on is the last thing to say, and a small lack of steps is only a note
+        open_still = cause is None or not cause.misses_much or cause.intervention.rank >= LONGER
         if open_still and not made.why_not and made.alive and steps_made(subject):
             take_on(made, held_back=any(one.name in LAST and one.judge and [*one.judge(subject)] for one in able))
-        if made.cause is None:
-            return
         cause = made.cause
+        if cause is None:
+            if made.too_short:
+                few, run = made.arms["as it is"].steps, steps_made(subject)
+                found.unjudged[TRIALS] = (
+                    f"copies learn nothing in {few:,} of the run's {run:,} steps, and more cost too much"
+                )
+            return
         finding = replace(cause.intervention.finding(cause), name=cause.intervention.ailment)
         gone = _gone(subject, able, cause.trial, finding.name)
         found.findings = [f for f in found.findings if f.name not in gone]

@@ -57,7 +57,7 @@ class SilentErrors:
     def __init__(self, model: nn.Module, optimizer: Any, parts: Sequence[nn.Module] = ()) -> None:
         self.model, self.optimizer, self.idle = model, optimizer, False
         self.parts = tuple(parts) or (model,)
-        self.steps = self.cleared = self.stale = self.zero_lr = self.evaluating = 0
+        self.steps = self.cleared = self.stale = self.zero_lr = self.ended = self.evaluating = 0
         self.evaluations = 0
         self.extra: dict[str, tuple[str, ...]] = {}
         self._acting = layers_of_training(model)
@@ -156,7 +156,8 @@ class SilentErrors:
         self._arrivals, self._pulled = 0, False
         lr = max((float(group.get("lr", 1.0)) for group in self.optimizer.param_groups), default=1.0)
         self._largest_lr = max(lr, self._largest_lr)
-        self.zero_lr += lr <= ROUNDED * self._largest_lr
+        self.zero_lr += self._largest_lr == 0
+        self.ended += 0 <= lr <= ROUNDED * self._largest_lr > 0
         self.evaluating += not any(part.training for part in self.parts)
 
     @harmless
@@ -267,6 +268,7 @@ class SilentErrors:
         often("gradient stale", self.stale)
         often("draws repeated", self.redrawn)
         often("step size zero", self.zero_lr)
+        often("schedule ended", self.ended)
         layers = ", ".join(self._layers)
         still = all(not module.training for part in self.parts for module in part.modules())
         if self._layers and still:
