@@ -129,3 +129,12 @@ def test_weights_of_classes_make_no_other_loss():
     known = {"data": given["data"], "optimizer": given["optimizer"], "loss": torch.nn.CrossEntropyLoss(weight=weights)}
     found = th.diagnose(given["model"], **known).findings
     assert "loss-mismatched" not in {finding.name for finding in found}
+
+
+@pytest.mark.parametrize("build", [_plain, _regression])
+def test_a_loss_with_the_wrong_sign_is_named(build):
+    given = build(0)
+    told = given["loss"]
+    found = alarms("loss-mismatched", {**given, "loss": lambda a, t: -told(a, t)})
+    assert "rewards wrong answers" in found[0].says
+    assert not alarms("loss-mismatched", given)

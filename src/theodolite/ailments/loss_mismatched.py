@@ -6,7 +6,8 @@ so every answer is compared with every target. (3) A loss of classes falls stead
 log-probabilities: a negative log-likelihood, or one of sequences (CTC), without log-softmax. (4) Targets lie where the loss
 rewards ever larger outputs: a binary cross-entropy with a class of 2 or -1. (5) Classes are treated as numbers: the loss is
 lowest at the index of the class, although least squares on the inputs separates them far better as classes than as numbers.
-(6) A reshape, not a transpose, of the outputs puts the classes where the loss looks for them. By trial: (7) mutually exclusive
+(6) A reshape, not a transpose, of the outputs puts the classes where the loss looks for them. (7) The loss is highest where
+answers are right, and falls without end as they move away: its sign is wrong. By trial: (8) mutually exclusive
 classes have a loss other than cross-entropy, and the same training with cross-entropy on a copy is clearly more accurate on
 other samples.
 """
@@ -31,6 +32,7 @@ from theodolite.evidence.loss_checks import (
     is_dealt_out,
     is_linear,
     is_past_its_range,
+    is_turned_round,
     likes_the_number,
 )
 from theodolite.evidence.task import task
@@ -85,6 +87,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
             "and beyond 0 to 1 the loss falls without limit as outputs grow.",
             remedy="one output per class and F.cross_entropy(output, target.long()), or targets of 0 and 1",
             suggested={"loss": "cross_entropy"},
+        )
+    elif is_turned_round(subject):
+        yield Finding(
+            severity="critical",
+            says="The loss rewards wrong answers: it is highest where outputs match the targets, and falls without limit as they "
+            "move away.",
+            remedy="turn the sign of the loss round: take away its minus, or maximize=True in the optimizer",
         )
     else:
         yield from _as_numbers(subject, answers)

@@ -460,7 +460,8 @@ def _decide(found: Experiment, made: int) -> None:
         gain = gain_of(subject, trial.score(), beside, losses_alike=one.alike)
         if reference is None or _blows_up(subject, plain, reference):
             # what comes down where the training blows up is a cure, however far it has to go
-            gain = Gain(1.0, math.nan, math.inf) if _comes_down(subject, trial) else Gain(0.0, math.nan, 0.0)
+            lower = control is None or (cured := trial.score()) is None or cured.loss < control.loss
+            gain = Gain(1.0, math.nan, math.inf) if lower and _comes_down(subject, trial) else Gain(0.0, math.nan, 0.0)
         found.outcomes.append(Outcome(subject, one, trial, plain, gain, run if made else reference, bool(made)))
     worthy = [o for o in found.outcomes if _counts(found, o, made)]
     if not worthy:

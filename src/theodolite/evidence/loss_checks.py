@@ -1,5 +1,6 @@
 """What a loss does, measured on outputs drawn for it: whether it listens to them, to whom a target belongs, what it likes."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -148,6 +149,30 @@ def is_past_its_range(subject: Subject) -> bool:
     except (RuntimeError, ValueError, IndexError):
         return False
     return high < -abs(zero) and least > -SAME * FAR  # a negative loss where perfect answers have none
+
+
+def is_turned_round(subject: Subject) -> bool:
+    """Whether the loss is highest where answers are right and falls without end as they move away: it has the wrong sign."""
+    batch = first_rows(asked_batch(subject), ROWS)
+    answers = drawn_answers(subject)
+    if not answers or not isinstance(batch.target, Tensor):
+        return False
+    like, target = answers[0][: len(batch)], batch.target
+    shape, labels = output_shapes(like)[-1], class_labels_of(target)
+    if target.is_floating_point() and target.numel() == like.numel():
+        right = target.reshape(like.shape).to(like)
+        drawn = size_of(target) * torch.randn(like.shape, generator=torch.Generator().manual_seed(0)).to(like)
+        ways = [drawn, -drawn]
+    elif labels is not None and like.ndim == 2 and like.shape[1] > max(1, int(labels.max())) and int(labels.min()) >= 0:
+        right = FAR * F.one_hot(labels, like.shape[1]).to(like)
+        ways = [-right]
+    else:
+        return False
+    try:
+        fall = [_values(subject, [shape(right + step * away) for step in (0, 1, 10, 100)], target) for away in ways]
+    except (RuntimeError, ValueError, IndexError):
+        return False
+    return all(all(a > b for a, b in itertools.pairwise(v)) and v[-1] < -FAR * max(map(abs, v[:2])) for v in fall)
 
 
 def as_classes_and_numbers(subject: Subject, labels: Tensor) -> tuple[float, float, float] | None:
