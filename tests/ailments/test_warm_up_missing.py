@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from fixtures.judging import alarms
 from fixtures.trained import CLASSES, FEATURES, clouds
 from theodolite import catalogue
-from theodolite.ailments.warm_up_missing import warming_up
+from theodolite.evidence.trial import warming_up
 from theodolite.core.run import RunMoment
 
 WIDTH, DEPTH, GAIN, STEPS = 32, 9, 1.4, 200

@@ -17,10 +17,10 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, found_by
-from theodolite.evidence.start import base_lr, largest_lr
-from theodolite.evidence.thresholds import CRITICAL, NOTHING
-from theodolite.evidence.trial import Change
+from theodolite.evidence.experiment import Intervention, found_by, longest_trial
+from theodolite.evidence.start import base_lr, is_warming_up, largest_lr
+from theodolite.evidence.thresholds import CRITICAL, NOTHING, WORTH
+from theodolite.evidence.trial import Change, warming_up
 
 
 def _made_with(subject: Subject) -> float:
@@ -78,7 +78,19 @@ def while_training(run: Run) -> Iterator[Finding]:
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
-    """The same training with the step that it was made with, throughout."""
+    """The same training with the step that it was made with, throughout; where it still rises, after a tenth of the steps."""
+    if is_warming_up(subject):
+        steps, top = max(1, int(WORTH * longest_trial(subject))), _made_with(subject)
+        lrs = [] if subject.run is None else subject.run.lrs
+        says = f"The warm-up does not end: the learning rate rose from {lrs[0]:.3g} to {lrs[-1]:.3g} over the whole run."
+        remedy = f"lr={top:.3g} after a warm-up over the first tenth of the steps"
+
+        def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+            _constant(subject)(model, optimizer)
+            warming_up(steps)(model, optimizer)
+
+        found = found_by(says, remedy, {"lr": top, "warm_up": WORTH})
+        yield Intervention(Change("shorter warm-up", prepare=change), found, rank=6, sign=True)
     if share_without_step(subject) >= CRITICAL:
         found = found_by(_says(subject), REMEDY, {"schedule": "constant", "lr": _made_with(subject)})
         yield Intervention(Change("no schedule", prepare=_constant(subject)), found, rank=6, sign=True)

@@ -7,17 +7,14 @@ the trial. A missing warm-up is reported if this recovers what the run has lost;
 throughout, the trial fails in the other nine tenths.
 """
 
-from collections.abc import Callable, Iterator
-
-import torch
-from torch import nn
+from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, longest_trial
 from theodolite.evidence.start import largest_lr, planned_steps
-from theodolite.evidence.thresholds import CRITICAL, DEPTH, WORTH
-from theodolite.evidence.trial import Change
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, DEPTH, WORTH
+from theodolite.evidence.trial import Change, warming_up
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -26,7 +23,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     if sum(p.ndim > 1 for p in subject.model.parameters()) < DEPTH:
         return
-    steps = max(1, int(WORTH * longest_trial(subject)))
+    steps = max(A_FEW, int(WORTH * longest_trial(subject)))
     yield Intervention(Change("warm-up", prepare=warming_up(steps)), _found, rank=38)
 
 
@@ -34,28 +31,6 @@ def _warms_up(subject: Subject) -> bool:
     """Whether the first look saw a step well below the largest."""
     seen = [] if subject.run is None else subject.run.lrs
     return bool(seen) and seen[0] < CRITICAL * max(seen)
-
-
-def warming_up(steps: int) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
-    """The change by which the first steps of an optimizer rise linearly; its own step sizes stand between them."""
-
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        made, own = [0], list[float]()
-
-        def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
-            own[:] = [group["lr"] for group in optimizer.param_groups]
-            for group in optimizer.param_groups:
-                group["lr"] *= min(1.0, (made[0] + 1) / steps)
-
-        def after(optimizer: torch.optim.Optimizer, *_: object) -> None:
-            made[0] += 1
-            for group, lr in zip(optimizer.param_groups, own, strict=True):
-                group["lr"] = lr
-
-        optimizer.register_step_pre_hook(before)
-        optimizer.register_step_post_hook(after)
-
-    return change
 
 
 def _found(outcome: Outcome) -> Finding:

@@ -319,7 +319,8 @@ def _still_falls(found: Experiment, one: Intervention) -> bool:
     if score is None or not math.isfinite(constant) or one.change.from_here:
         return False
     fall = sum(arm.losses[:half]) / half - sum(arm.losses[-half:]) / half
-    return score.loss - 2 * fall < constant - NOTHING * abs(constant) and score.loss > constant
+    learned = constant - NOTHING * abs(constant)
+    return score.loss - 2 * fall < learned < score.loss
 
 
 def longest_trial(subject: Subject, arms: int = 12) -> int:

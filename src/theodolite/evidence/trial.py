@@ -89,6 +89,28 @@ def held_too(names: Sequence[str], model: nn.Module, optimizer: torch.optim.Opti
         optimizer.add_param_group({"params": new, **rest})
 
 
+def warming_up(steps: int) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+    """The change by which the first steps of an optimizer rise linearly; its own step sizes stand between them."""
+
+    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        made, own = [0], list[float]()
+
+        def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
+            own[:] = [group["lr"] for group in optimizer.param_groups]
+            for group in optimizer.param_groups:
+                group["lr"] *= min(1.0, (made[0] + 1) / steps)
+
+        def after(optimizer: torch.optim.Optimizer, *_: object) -> None:
+            made[0] += 1
+            for group, lr in zip(optimizer.param_groups, own, strict=True):
+                group["lr"] = lr
+
+        optimizer.register_step_pre_hook(before)
+        optimizer.register_step_post_hook(after)
+
+    return change
+
+
 class Trial:
     """A training on a copy that can be taken further; `score` is read on data that no step was taken on.
 
