@@ -478,6 +478,27 @@ def large(steps: int = 150) -> dict[str, Any]:
     }
 
 
+def learns_nearly_as_well(results: Iterable[dict[str, Any]]) -> set[str]:
+    """The healthy cases that keep nine tenths of what the best training of their shape has learned, with nothing of the library.
+
+    Below that an alarm is no false one: at three times the best step of a run of 400 steps half of it may be lost.
+    """
+    losses, floors = {}, {}
+    for row in results:
+        if row["name"].startswith(("healthy", "sweep")) and "error" not in row:
+            losses.setdefault(row["name"].split()[1], []).append(
+                row["independent"]["loss"] if "ours" in row else row["loss"]
+            )
+            floors |= {row["name"]: row["independent"]["floor"]} if "ours" in row else {}
+    return {
+        row["name"]
+        for row in results
+        if row["name"] in floors
+        and floors[row["name"]] - row["independent"]["loss"]
+        >= 0.9 * (floors[row["name"]] - min(losses[row["name"].split()[1]]))
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*")
@@ -537,6 +558,15 @@ def main() -> None:
                     tell({"name": "a case that broke", "error": repr(why)} if why else ended.result())
     rows = [r for r in results if "right" in r]
     healthy = [r for r in rows if r["name"].startswith("healthy")]
+    fine = learns_nearly_as_well(results)
+    lossy = [r for r in healthy if r["name"] not in fine]
+    told = [r for r in lossy if r["found"]]
+    true = sum(r["loss as advised"] < r["independent"]["loss"] for r in told)
+    print(
+        f"of the healthy ones {len(fine)} keep nine tenths of what the best of their shape has learned, "
+        f"{sum(bool(r['found']) for r in healthy if r['name'] in fine)} of these with an alarm; the {len(lossy)} others lost "
+        f"more: {len(told)} with an alarm, and trained as advised {true} of these end lower"
+    )
     faulty = [r for r in rows if r not in healthy]
     print(
         f"healthy without an alarm {sum(r['right'] for r in healthy)} of {len(healthy)}, numbers right "

@@ -31,6 +31,7 @@ from theodolite.evidence.thresholds import (
     MOST,
     NOTHING,
     PART,
+    RARELY,
     SHORT,
     STILL,
     WELL,
@@ -309,18 +310,30 @@ def _is_ahead(found: Experiment, one: Intervention) -> bool:
 
 
 def _still_falls(found: Experiment, one: Intervention) -> bool:
-    """Whether an arm that has learned nothing yet still comes down, so that it has learned something in as many steps again.
+    """Whether an arm that has learned nothing yet comes down otherwise than the training as it is: half its pace would do.
 
     Smaller steps begin more slowly: among arms that ignore the input the lowest loss says little.
     """
     arm, constant = found.arms[one.change.name], judged_constant(found.subject)
     half = arm.steps // 2
     score = None if arm.diverged or not half or not one.alike else arm.score()
-    if score is None or not math.isfinite(constant) or one.change.from_here:
+    if score is None or not math.isfinite(constant) or one.change.from_here or _follows_plain(found, one):
         return False
-    fall = sum(arm.losses[:half]) / half - sum(arm.losses[-half:]) / half
+    pace = (sum(arm.losses[:half]) - sum(arm.losses[-half:])) / half / (arm.steps - half)
+    left = min(steps_made(found.subject) or SHORT, LONG) - arm.steps
     learned = constant - NOTHING * abs(constant)
-    return score.loss - 2 * fall < learned < score.loss
+    return score.loss - pace * left / 2 < learned < score.loss
+
+
+def _follows_plain(found: Experiment, one: Intervention) -> bool:
+    """Whether an arm does as the training as it is, which has learned nothing in all of its steps."""
+    plain, mine = found.plain, found.arms[one.change.name].score()
+    other = None if plain is None else plain.score()
+    if mine is None or other is None or not one.alike or not steps_made(found.subject):
+        return False
+    assert plain is not None
+    same = abs(mine.loss - other.loss) <= RARELY * abs(plain.losses[0] - other.loss)  # of the way that it has come
+    return same and present_skill(found.subject) <= NOTHING
 
 
 def longest_trial(subject: Subject, arms: int = 12) -> int:
@@ -379,7 +392,7 @@ def _kept(found: Experiment, alive: list[Intervention], count: int, slack: float
     Another step may hide what is measured: ten times the step outruns updates that are rounded away. After a quarter of the steps
     it is enough not to be behind: weights decay with time.
     """
-    ranked = sorted(alive, key=lambda one: _merit(found, one), reverse=True)
+    ranked = sorted(alive, key=lambda one: (not _follows_plain(found, one), _merit(found, one)), reverse=True)
     best = list(dict.fromkeys(one.change.name for one in ranked))[:count]
     asked = {one.change.name for one in ranked if one.sign and _is_level(found, one.change.name, slack)}
     if not any(found.arms[name].score() is None or _has_learned(found, name) for name in best):
