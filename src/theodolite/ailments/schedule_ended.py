@@ -82,7 +82,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if is_warming_up(subject):
         steps, top = max(1, int(WORTH * longest_trial(subject))), _made_with(subject)
         lrs = [] if subject.run is None else subject.run.lrs
-        says = f"The warm-up does not end: the learning rate rose from {lrs[0]:.3g} to {lrs[-1]:.3g} over the whole run."
+        says = (
+            f"The warm-up does not end: the learning rate rose from {lrs[0]:.3g} to {lrs[-1]:.3g} over the whole run."
+        )
         remedy = f"lr={top:.3g} after a warm-up over the first tenth of the steps"
 
         def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
