@@ -10,8 +10,8 @@ from torch.nn.functional import cross_entropy
 from fixtures.judging import alarms
 from fixtures.trained import CLASSES, FEATURES, clouds
 from theodolite import catalogue
-from theodolite.evidence.trial import warming_up
 from theodolite.core.run import RunMoment
+from theodolite.evidence.trial import warming_up
 
 WIDTH, DEPTH, GAIN, STEPS = 32, 9, 1.4, 200
 
