@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 from theodolite.construct.dimension import manifold, rotated
 from theodolite.measure import dimension as measure
-from theodolite.measure.dimension import embeddings, planar_embeddings, tsne_affinities
+from theodolite.measure.dimension import by_distances, embeddings, planar_embeddings, tsne_affinities
 
 
 def generator(seed=0):
@@ -223,3 +223,12 @@ def test_responsibilities_are_those_of_bayes_rule():
         logs.append(math.log(weights[k]) - 0.5 * (form + np.linalg.slogdet(covariance)[1]))
     again = np.exp(np.array(logs).T - np.logaddexp.reduce(logs)[:, None])
     assert again == pytest.approx(shares, abs=0.02)
+
+
+def test_twonn_of_some_rows_agrees_with_that_of_all_and_says_how_well_it_knows(monkeypatch):
+    x = torch.rand(20_000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    whole = measure.dimension_twonn(x)
+    monkeypatch.setattr(by_distances, "LOOKED_AT", 2000)
+    some = measure.dimension_twonn(x)
+    assert 2.5 < some.stderr / whole.stderr < 4  # the root of ten, and rows far apart share fewer neighbors
+    assert abs(some.value - whole.value) < 3 * some.stderr

@@ -144,3 +144,12 @@ def test_the_users_precision_of_products_is_left_alone():
     before = torch.get_float32_matmul_precision()
     nearest_neighbors(flat(), 4, method="blocks")
     assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("table", ["flat", "full rank", "tight clumps"])
+def test_the_neighbors_of_a_few_rows_are_those_in_the_graph_of_all(table, method):
+    few, whole = nearest_neighbors(TABLES[table], 5, method=method, asked=70), nearest_neighbors(TABLES[table], 5)
+    assert len(few) == len(few.asked) == 70 < len(whole) and whole.asked is None
+    np.testing.assert_allclose(few.distances, whole.distances[few.asked], rtol=1e-9)
+    np.testing.assert_array_equal(few.indices, whole.indices[few.asked])

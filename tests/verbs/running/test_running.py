@@ -1,6 +1,5 @@
 """Five scripts as people write them, run as they are and under `theodolite run`: the same output, status and randomness."""
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -10,16 +9,6 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory):
-    place = importlib.util.spec_from_file_location("warm", Path(__file__).with_name("warm.py"))
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    server = module.Warm(tmp_path_factory.mktemp("warm"))
-    yield server.ran
-    server.end()
 
 
 def ran(command, folder):
@@ -40,8 +29,8 @@ def ran(command, folder):
 )
 def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, warm, script, arguments, steps, named):
     path = str(EXAMPLES / f"{script}.py")
-    alone = warm([path, *arguments], tmp_path)
-    watched = warm(["-m", "theodolite", "run", "--every", "6", "--out", "seen", path, *arguments], tmp_path)
+    alone = warm.ran([path, *arguments], tmp_path)
+    watched = warm.ran(["-m", "theodolite", "run", "--every", "6", "--out", "seen", path, *arguments], tmp_path)
     assert alone.stdout and watched.stdout == alone.stdout, watched.stderr
     assert watched.returncode == alone.returncode
     assert f"theodolite: watching {named}" in watched.stderr
@@ -57,8 +46,8 @@ def test_a_script_runs_as_it_does_alone_and_is_watched(tmp_path, warm, script, a
 
 def test_findings_are_printed_while_a_hot_script_trains(tmp_path, warm):
     path = str(EXAMPLES / "plain_loop.py")
-    alone = warm([path, "1", "100"], tmp_path)
-    watched = ran(["-m", "theodolite", "run", "--every", "4", "--level", "cheap", path, "1", "100"], tmp_path)
+    alone = warm.ran([path, "1", "100"], tmp_path)
+    watched = warm.ran(["-m", "theodolite", "run", "--every", "4", "--level", "cheap", path, "1", "100"], tmp_path)
     assert (watched.stdout, watched.returncode) == (alone.stdout, 3)
     assert re.search(r"theodolite: step \d+: step too large: ", watched.stderr) and "lr at most" in watched.stderr
     assert (tmp_path / "run" / "run.html").exists()
@@ -82,8 +71,8 @@ print(loss.item())
 @pytest.mark.parametrize("lr", [0.01, 2.0])
 def test_a_loss_of_ones_own_is_done_again_from_what_was_written_down(tmp_path, warm, lr):
     (tmp_path / "own.py").write_text(OWN_LOSS.replace("LR", str(lr)))
-    watched = warm(["-m", "theodolite", "run", "--every", "5", "own.py"], tmp_path)
-    assert watched.stdout == warm(["own.py"], tmp_path).stdout and watched.returncode == 0
+    watched = warm.ran(["-m", "theodolite", "run", "--every", "5", "own.py"], tmp_path)
+    assert watched.stdout == warm.ran(["own.py"], tmp_path).stdout and watched.returncode == 0
     assert "watching Linear with SGD, loss of " in watched.stderr and "done again step by step" in watched.stderr
     told = json.loads((tmp_path / "run" / "run.json").read_text())
     assert max(row["step"] for row in told["readings"]) == 60
@@ -120,13 +109,13 @@ def test_a_script_is_told_what_python_tells_it_and_ends_as_it_does(tmp_path, war
     assert "loss mse_loss (a part of what it minimizes)" in watched.stderr
     trace = alone.stderr[alone.stderr.index("Traceback") :]
     assert trace in watched.stderr and "grad can be implicitly created only for scalar outputs" in trace
-    ended = warm(["-m", "theodolite", "run", "told.py", "no"], tmp_path)
+    ended = warm.ran(["-m", "theodolite", "run", "told.py", "no"], tmp_path)
     assert ended.returncode == 1 and "\nover\n" in ended.stderr
 
 
 def test_an_interrupted_script_is_told_and_has_the_status_of_a_shell(tmp_path, warm):
     (tmp_path / "stopped.py").write_text("print('so far')\nraise KeyboardInterrupt\n")
-    watched = warm(["-m", "theodolite", "run", "stopped.py"], tmp_path)
+    watched = warm.ran(["-m", "theodolite", "run", "stopped.py"], tmp_path)
     assert (watched.returncode, watched.stdout) == (130, "so far\n")
     assert 'stopped.py", line 2, in <module>' in watched.stderr and "KeyboardInterrupt" in watched.stderr
 
@@ -150,8 +139,8 @@ print(maker.weight.sum().item(), judge.weight.sum().item())
 
 def test_of_two_that_train_against_each_other_the_larger_is_watched_and_has_no_alarm(tmp_path, warm):
     (tmp_path / "game.py").write_text(GAME)
-    watched = warm(["-m", "theodolite", "run", "game.py"], tmp_path)
-    assert watched.stdout == warm(["game.py"], tmp_path).stdout
+    watched = warm.ran(["-m", "theodolite", "run", "game.py"], tmp_path)
+    assert watched.stdout == warm.ran(["game.py"], tmp_path).stdout
     assert "2 calls of 2 modules" in watched.stderr  # the maker's loss goes through the judge
     told = json.loads((tmp_path / "run" / "run.json").read_text())
     assert not told["alarms"] and max(row["step"] for row in told["readings"]) == 40
@@ -181,8 +170,8 @@ print(loss.item())
 )
 def test_steps_by_hand_are_seen_with_their_size(tmp_path, warm, step):
     (tmp_path / "hand.py").write_text(BY_HAND.replace("STEP", step))
-    watched = warm(["-m", "theodolite", "run", "--every", "5", "hand.py"], tmp_path)
-    assert watched.stdout == warm(["hand.py"], tmp_path).stdout
+    watched = warm.ran(["-m", "theodolite", "run", "--every", "5", "hand.py"], tmp_path)
+    assert watched.stdout == warm.ran(["hand.py"], tmp_path).stdout
     assert "watching Linear with steps by hand, loss mse_loss" in watched.stderr
     told = json.loads((tmp_path / "run" / "run.json").read_text())
     rates = [row["lr"] for row in told["readings"]]
@@ -215,9 +204,9 @@ if __name__ == "__main__":
 """
 
 
-def test_the_first_of_some_child_processes_is_watched(tmp_path):
+def test_the_first_of_some_child_processes_is_watched(tmp_path, warm):
     (tmp_path / "children.py").write_text(CHILDREN)
-    watched = ran(["-m", "theodolite", "run", "--every", "10", "--no-diagnosis", "children.py"], tmp_path)
+    watched = warm.ran(["-m", "theodolite", "run", "--every", "10", "--no-diagnosis", "children.py"], tmp_path)
     assert watched.stdout == "[0, 0]\n", watched.stderr
     assert watched.stderr.count("watching Linear with SGD, loss mse_loss") == 1
     assert "nothing was watched" not in watched.stderr
@@ -232,11 +221,11 @@ def test_a_module_is_run_as_python_does(tmp_path, warm):
     )
     (tmp_path / "package" / "other.py").write_text("")
     alone = ran(["-m", "package", "-x"], tmp_path)
-    watched = ran(["-m", "theodolite", "run", "-m", "package", "-x"], tmp_path)
+    watched = warm.ran(["-m", "theodolite", "run", "-m", "package", "-x"], tmp_path)
     assert watched.stdout == alone.stdout == "['-x'] __main__\n", watched.stderr
 
 
-def test_what_breaks_in_the_watching_is_a_line_and_the_script_goes_on(tmp_path):
+def test_what_breaks_in_the_watching_is_a_line_and_the_script_goes_on(tmp_path, warm):
     (tmp_path / "plain.py").write_text(
         BY_HAND.replace("STEP", "pass")
         .replace("model.zero_grad()", "optimizer.step()")
@@ -246,18 +235,18 @@ def test_what_breaks_in_the_watching_is_a_line_and_the_script_goes_on(tmp_path):
     (tmp_path / "start.py").write_text(
         broken + "from theodolite.cli import main\nimport sys\nsys.exit(main(['run', 'plain.py']))\n"
     )
-    watched = ran(["start.py"], tmp_path)
-    assert watched.returncode == 0 and watched.stdout == ran(["plain.py"], tmp_path).stdout
+    watched = warm.ran(["start.py"], tmp_path)
+    assert watched.returncode == 0 and watched.stdout == warm.ran(["plain.py"], tmp_path).stdout
     assert "theodolite: watching stopped: TypeError" in watched.stderr and "the script goes on" in watched.stderr
 
 
-def test_what_goes_wrong_in_a_script_is_the_scripts_own(tmp_path):
+def test_what_goes_wrong_in_a_script_is_the_scripts_own(tmp_path, warm):
     (tmp_path / "broken.py").write_text("print('so far')\nraise KeyError('its own')\n")
-    watched = ran(["-m", "theodolite", "run", "broken.py"], tmp_path)
+    watched = warm.ran(["-m", "theodolite", "run", "broken.py"], tmp_path)
     assert watched.returncode == 1 and watched.stdout == "so far\n"
     assert "KeyError: 'its own'" in watched.stderr and "scripts.py" not in watched.stderr
     assert "nothing was watched" in watched.stderr
-    missing = ran(["-m", "theodolite", "run", "absent.py"], tmp_path)
+    missing = warm.ran(["-m", "theodolite", "run", "absent.py"], tmp_path)
     assert missing.returncode == 2 and "expected a script" in missing.stderr
 
 
@@ -280,16 +269,16 @@ def test_two_runs_are_laid_side_by_side(tmp_path, warm):
                 "-0.1", f"-{lr}"
             )
         )
-        warm(["-m", "theodolite", "run", "--every", "5", "--no-diagnosis", "--out", name, "hand.py"], tmp_path)
-    told = warm(["-m", "theodolite", "compare", "small", "large"], tmp_path)
+        warm.ran(["-m", "theodolite", "run", "--every", "5", "--no-diagnosis", "--out", name, "hand.py"], tmp_path)
+    told = warm.ran(["-m", "theodolite", "compare", "small", "large"], tmp_path)
     assert (
         told.returncode == 0
         and "First difference at step " in told.stdout
         and "learning rate 0.1 and 0.2" in told.stdout
     )
-    same = warm(["-m", "theodolite", "compare", "small", "small"], tmp_path)
+    same = warm.ran(["-m", "theodolite", "compare", "small", "small"], tmp_path)
     assert "No difference" in same.stdout
-    assert warm(["-m", "theodolite", "compare", "small", "none"], tmp_path).returncode == 2
+    assert warm.ran(["-m", "theodolite", "compare", "small", "none"], tmp_path).returncode == 2
 
 
 CLOSURE = """
@@ -313,9 +302,9 @@ for _ in range(4):
 
 def test_a_closure_on_inputs_of_a_frozen_network_is_watched_and_is_no_fault(tmp_path, warm):
     (tmp_path / "closure.py").write_text(CLOSURE)
-    watched = warm(["-m", "theodolite", "run", "closure.py"], tmp_path)
+    watched = warm.ran(["-m", "theodolite", "run", "closure.py"], tmp_path)
     assert watched.returncode == 0, watched.stderr
-    assert watched.stdout == warm(["closure.py"], tmp_path).stdout
+    assert watched.stdout == warm.ran(["closure.py"], tmp_path).stdout
     told = json.loads((tmp_path / "run" / "run.json").read_text())
     assert all(finding["severity"] == "note" for finding in told["diagnosis"]["findings"])
 
@@ -367,7 +356,7 @@ print(round(loss.item(), 6))
 
 def seen_of(tmp_path, warm, code):
     (tmp_path / "train.py").write_text(code)
-    watched = warm(["-m", "theodolite", "run", "--out", "seen", "train.py"], tmp_path)
+    watched = warm.ran(["-m", "theodolite", "run", "--out", "seen", "train.py"], tmp_path)
     return watched, json.loads((tmp_path / "seen" / "run.json").read_text())
 
 

@@ -57,7 +57,7 @@ class Operator:
                 f"expected vectors of {self.size} entries, got {tuple(vectors.shape)}; flatten them in order"
             )
         found = self.product(vectors.to(self.like).reshape(-1, self.size)).reshape(vectors.shape)
-        if not torch.isfinite(torch.linalg.vector_norm(found, torch.inf)):  # no copy of a vector that may be long
+        if not all(map(torch.isfinite, torch.aminmax(found))):  # no copy of a vector that may be long
             raise InputError(
                 "expected finite curvature, got NaN or infinity in a product; are losses and gradients finite?"
             )

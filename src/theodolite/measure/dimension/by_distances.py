@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.distinct import distinct_rows
-from theodolite.measure.dimension.neighbor_graph import CERTAIN, Neighbors, neighbors_of
+from theodolite.measure.dimension.neighbor_graph import CERTAIN, Neighbors, nearest_neighbors, neighbors_of
 
 TwoNNRule = Literal["line", "likelihood"]
+
+LOOKED_AT = 1 << 20
+"""Rows whose neighbors TwoNN looks for: its error is then a thousandth of the dimension, and more rows cost and tell little."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,12 @@ def twonn_fit(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> TwoN
     ``line``: least squares through the origin of $-\log(1-F)$ on $\log\mu$, the largest ``discard`` of the ratios left out;
     ``likelihood``: $d=(m-1)/(\sum_{i\le m}\log\mu_i+(n-m)\log\mu_m)$, which counts those left out as larger and has the
     smaller error. The error is that of independent ratios (by the spacings of exponential order statistics, which are
-    independent), widened for the neighbors that rows share. Source: facco2017.
+    independent), widened for the neighbors that rows share. Of more than `LOOKED_AT` rows the neighbors of as many alone are
+    looked for, among all. Source: facco2017.
     """
     if rule not in get_args(TwoNNRule) or not 0 <= discard < 1:
         raise InputError(f"expected a rule among {get_args(TwoNNRule)} and 0 <= discard < 1, got {rule!r}, {discard}")
-    graph = neighbors_of(x, 2)
+    graph = neighbors_of(x if isinstance(x, Neighbors) else nearest_neighbors(x, 2, asked=LOOKED_AT), 2)
     ratios = log_ratios(graph, 1, 2)
     logs, count = np.sort(ratios), len(ratios)
     kept = min(int(count * (1 - discard)), count - 1)
@@ -52,7 +56,7 @@ def twonn_fit(x: Any, *, discard: float = 0.1, rule: TwoNNRule = "line") -> TwoN
         value = float(logs @ heights / (logs @ logs))
         tails = np.cumsum(heights[::-1])[::-1] / (count - np.arange(kept))
         relative = math.sqrt(float((tails**2).sum())) / float(heights @ heights)
-    widened = _widening(1 / value - ratios, graph.indices[:, :2])
+    widened = _widening(1 / value - ratios, graph)
     estimate = Estimate(float(value), float(value * relative * widened), float(graph.distances[:, 1].mean()))
     misfit = float(np.abs(share + np.expm1(-value * logs)).max())
     return TwoNN(estimate, discard, logs, heights, misfit)
@@ -160,18 +164,23 @@ def dimension_correlation(x: Any, *, neighbors: tuple[int, int] = (10, 20)) -> E
     return Estimate(value, error, radii[1])
 
 
-def shared_error(influences: NDArray[np.float64], indices: NDArray[np.int64]) -> float:
+def shared_error(
+    influences: NDArray[np.float64], indices: NDArray[np.int64], asked: NDArray[np.int64] | None = None
+) -> float:
     r"""The standard error of a sum over rows whose terms share neighbors.
 
     Two rows of which a share $s_{ij}$ of k + 1 neighbors (themselves counted) is common have terms correlated by about
     $s_{ij}$: $\mathrm{var}=g^\top Sg$ with $S=GG^\top/(k+1)$, G the graph with its diagonal, so that it is never negative.
     On flat tori it is 0.8 to 1.35 of the spread over draws, where the error of independent rows is 0.6 to 0.85 of it.
+    ``asked`` are the rows that the terms belong to; without it all, in order.
 
     >>> shared_error(np.array([3.0, 4.0]), np.zeros((2, 0), dtype=np.int64))
     5.0
     """
     count = indices.shape[1]
-    gathered = influences + np.bincount(indices.ravel(), np.repeat(influences, count), minlength=len(influences))
+    own = np.arange(len(influences)) if asked is None else asked
+    places = np.concatenate([own[:, None], indices], axis=1)
+    gathered = np.bincount(places.ravel(), np.repeat(influences, count + 1))
     independent = float((influences**2).sum())
     return math.sqrt(max(independent, float((gathered**2).sum()) / (count + 1)))
 
@@ -204,8 +213,8 @@ def _between_shells(graph: Neighbors) -> list[float]:
     return [float(shells[place] + shells[place + 1]) / 2 for place in (0, middle)]
 
 
-def _widening(scores: NDArray[np.float64], indices: NDArray[np.int64]) -> float:
-    return shared_error(scores, indices) / math.sqrt(float((scores**2).sum()))
+def _widening(scores: NDArray[np.float64], graph: Neighbors) -> float:
+    return shared_error(scores, graph.indices[:, :2], graph.asked) / math.sqrt(float((scores**2).sum()))
 
 
 def _gride(ratios: NDArray[np.float64], near: int, far: int) -> tuple[float, NDArray[np.float64], float]:

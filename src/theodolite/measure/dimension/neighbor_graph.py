@@ -34,7 +34,8 @@ AT_ONCE = 2048
 class Neighbors:
     """The nearest other rows of every distinct row, nearest first, with distances in the units of the data.
 
-    ``method`` says how they were found; ``recall`` is the share of true neighbors among them, 1 unless approximate.
+    ``method`` says how they were found; ``recall`` is the share of true neighbors among them, 1 unless approximate; ``asked``
+    which rows alone were looked at, None for all.
     """
 
     distances: NDArray[np.float64] = field(repr=False)  # (n, k)
@@ -42,6 +43,7 @@ class Neighbors:
     rows: Rows
     method: str
     recall: float = 1.0
+    asked: NDArray[np.int64] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.distances)
@@ -78,7 +80,7 @@ class _Found:
     error: Tensor  # (m,)
 
 
-def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto") -> Neighbors:
+def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto", asked: int | None = None) -> Neighbors:
     r"""The ``count`` nearest other rows of every distinct row of ``x``, exact unless asked otherwise.
 
     A few more candidates than asked for are found fast, by a kd-tree in the few directions that tell rows apart or by
@@ -89,6 +91,7 @@ def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto") -> N
 
     ``method``: ``tree``, ``products`` (scikit-learn's fused search, CPU), ``blocks`` (torch, any device), ``approximate``
     (pynndescent, for more rows than a person will wait for; its recall is measured on a sample), or ``auto``.
+    ``asked``: of so many rows alone, drawn without order, the neighbors among all.
 
     >>> nearest_neighbors([[0.0], [1.0], [3.0], [7.0]], 2).distances.tolist()
     [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]]
@@ -104,17 +107,22 @@ def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto") -> N
     wanted = min(len(rows) - 1, count + max(8, count // 8))
     centered = points - points.mean(0)
     most = 2 * LARGEST_RANK if method == "tree" else LARGEST_RANK if len(points) >= MANY else SMALL_RANK
+    mine = torch.arange(len(rows), device=points.device)
+    if asked is not None and asked < len(rows):
+        drawn = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))[:asked]
+        mine = drawn.sort().values.to(points.device)
     leading = _leading(centered, count, wanted, most) if method in ("auto", "tree") else None
     if leading is not None:
-        found, how = _tree(centered, count, *leading, wanted), f"kd-tree in {leading[0].shape[1]} dimensions"
+        found, how = _tree(centered, mine, count, *leading, wanted), f"kd-tree in {leading[0].shape[1]} dimensions"
     elif method == "blocks" or points.device.type != "cpu" or (method == "auto" and len(points) <= FEW):
-        found, how = _blocks(centered, wanted), f"blocked products on {points.device.type}"
+        found, how = _blocks(centered, mine, wanted), f"blocked products on {points.device.type}"
     else:
-        found, how = _products(centered, wanted), "matrix products"
+        found, how = _products(centered, mine, wanted), "matrix products"
     del centered
-    squares, indices = _settled(points, found, count)
+    squares, indices = _settled(points, found, count, mine)
     distances = squares.sqrt_().mul_(rows.scale)
-    return Neighbors(distances.cpu().numpy(), indices.cpu().numpy(), rows, how)
+    some = mine.cpu().numpy() if len(mine) < len(rows) else None
+    return Neighbors(distances.cpu().numpy(), indices.cpu().numpy(), rows, how, asked=some)
 
 
 def neighbors_of(x: Any, count: int) -> Neighbors:
@@ -160,7 +168,7 @@ def _outside(centered: Tensor, basis: Tensor) -> float:
     return max(float((part - part @ basis @ basis.T).square().sum(1).max()) for part in _parts(centered))
 
 
-def _tree(centered: Tensor, count: int, basis: Tensor, asked: int, wanted: int) -> _Found:
+def _tree(centered: Tensor, mine: Tensor, count: int, basis: Tensor, asked: int, wanted: int) -> _Found:
     """Distances in a subspace are never longer than the true ones, and shorter by no more than what lies outside it.
 
     So no row that was not found is nearer than the last one found, and where what lies outside matters the distances of
@@ -173,25 +181,27 @@ def _tree(centered: Tensor, count: int, basis: Tensor, asked: int, wanted: int) 
     places = (centered @ basis).cpu().numpy()
     tree = cKDTree(places)
     order = torch.from_numpy(tree.indices.astype(np.int64, copy=False))
+    table = torch.full((len(places),), -1).index_copy_(0, mine.cpu(), torch.arange(len(mine)))  # where a row's answer goes
+    order = order[table[order] >= 0]
     rounding = 64 * torch.finfo(torch.float64).eps * float(centered.square().sum(1).max()) ** 0.5
 
     def search(some: slice) -> _Found:
-        mine = order[some]
-        near, who = tree.query(places[mine.numpy()], k=asked + 1, workers=torch.get_num_threads())
+        own = order[some]
+        near, who = tree.query(places[own.numpy()], k=asked + 1, workers=torch.get_num_threads())
         # |d' - d''| <= rounding for lengths makes 2 d rounding for squares; what lies outside adds at most (2 max)^2
         slight = 2 * rounding * torch.from_numpy(near[:, -1])
         squares = torch.from_numpy(near).square_()
-        return replace(_without_self(_places(who), squares, 4 * outside + slight, mine), beyond=squares[:, -1] - slight)
+        return replace(_without_self(_places(who), squares, 4 * outside + slight, own), beyond=squares[:, -1] - slight)
 
-    found = _in_parts(search, len(places), AT_ONCE, centered.device, order)
+    found = _in_parts(search, len(order), AT_ONCE, centered.device, table[order])
     doubted = int((found.squares[:, count - 1] * (1 - CERTAIN) > found.beyond).sum())
-    if asked < wanted and doubted > len(places) * DOUBTED:
+    if asked < wanted and doubted > len(order) * DOUBTED:
         asked = wanted
-        found = _in_parts(search, len(places), AT_ONCE, centered.device, order)
+        found = _in_parts(search, len(order), AT_ONCE, centered.device, table[order])
     return found
 
 
-def _products(centered: Tensor, wanted: int) -> _Found:
+def _products(centered: Tensor, mine: Tensor, wanted: int) -> _Found:
     from sklearn.neighbors import NearestNeighbors
 
     table = np.ascontiguousarray(centered.numpy())
@@ -199,28 +209,29 @@ def _products(centered: Tensor, wanted: int) -> _Found:
     lengths = centered.square().sum(1)
 
     def search(some: slice) -> _Found:
-        near, who = library.kneighbors(table[some])
-        error = _product_error(lengths[some], lengths, centered.shape[1], torch.float64)
-        return _without_self(_places(who), torch.from_numpy(near).square_(), error, torch.arange(len(table))[some])
+        own = mine[some]
+        near, who = library.kneighbors(table[own.numpy()])
+        error = _product_error(lengths[own], lengths, centered.shape[1], torch.float64)
+        return _without_self(_places(who), torch.from_numpy(near).square_(), error, own)
 
-    return _in_parts(search, len(table), AT_ONCE, centered.device)
+    return _in_parts(search, len(mine), AT_ONCE, centered.device)
 
 
-def _blocks(centered: Tensor, wanted: int) -> _Found:
+def _blocks(centered: Tensor, mine: Tensor, wanted: int) -> _Found:
     """In float32 on the tensor's own device; what that cannot decide is settled later, row by row."""
     single = centered.float()
     lengths = single.square().sum(1)
     exact = centered.square().sum(1)
-    everyone = torch.arange(len(single), device=single.device)
 
     def search(some: slice) -> _Found:
-        squares = torch.addmm(lengths[None, :], single[some], single.T, alpha=-2).add_(lengths[some, None])
+        own = mine[some]
+        squares = torch.addmm(lengths[None, :], single[own], single.T, alpha=-2).add_(lengths[own, None])
         near, who = squares.clamp_(min=0.0).topk(wanted + 1, dim=1, largest=False)
-        error = _product_error(exact[some], exact, centered.shape[1], torch.float32)
-        return _without_self(who, near.double(), error, everyone[some])
+        error = _product_error(exact[own], exact, centered.shape[1], torch.float32)
+        return _without_self(who, near.double(), error, own)
 
     with exact_products():
-        return _in_parts(search, len(single), max(1, 8 * BLOCK // len(single)), single.device)
+        return _in_parts(search, len(mine), max(1, 8 * BLOCK // len(single)), single.device)
 
 
 def _places(who: np.ndarray[Any, Any]) -> Tensor:
@@ -230,7 +241,7 @@ def _places(who: np.ndarray[Any, Any]) -> Tensor:
 def _in_parts(
     search: Callable[[slice], _Found], count: int, at_once: int, device: torch.device, order: Tensor | None = None
 ) -> _Found:
-    """The candidates of some rows at a time, laid into tables that are made once; ``order`` says where."""
+    """The candidates of some rows at a time, laid into tables that are made once; ``order`` says where in them."""
     whole: list[Tensor] = []
     for start in range(0, count, at_once):
         part = search(slice(start, start + at_once))
@@ -256,12 +267,12 @@ def _without_self(who: Tensor, squares: Tensor, error: Tensor, mine: Tensor) -> 
     return _Found(who[~is_self].reshape(shape), squares[~is_self].reshape(shape), beyond, error)
 
 
-def _settled(points: Tensor, found: _Found, count: int) -> tuple[Tensor, Tensor]:
+def _settled(points: Tensor, found: _Found, count: int, mine: Tensor) -> tuple[Tensor, Tensor]:
     """Squared distances and places of the true neighbors."""
     doubtful = found.squares[:, 0] * 0.1 * CERTAIN < found.error  # cancellation may have touched them
     squares, indices = found.squares, found.indices
     for some in _row_parts(doubtful, found.indices.shape[1] * points.shape[1]):
-        exact = (points[some, None] - points[indices[some]]).square_().sum(-1)
+        exact = (points[mine[some], None] - points[indices[some]]).square_().sum(-1)
         squares[some], order = exact.sort(dim=1)
         indices[some] = indices[some].gather(1, order)
     everyone = found.indices.shape[1] == len(points) - 1
@@ -270,8 +281,8 @@ def _settled(points: Tensor, found: _Found, count: int) -> tuple[Tensor, Tensor]
     if everyone:  # every other row is a candidate: nothing can be lost
         return squares, indices
     for some in _row_parts(lost, 4 * len(points)):
-        direct = torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist")
-        direct.scatter_(1, some[:, None], torch.inf)
+        direct = torch.cdist(points[mine[some]], points, compute_mode="donot_use_mm_for_euclid_dist")
+        direct.scatter_(1, mine[some][:, None], torch.inf)
         near, indices[some] = direct.topk(count, dim=1, largest=False)
         squares[some] = near.square()
     return squares, indices
