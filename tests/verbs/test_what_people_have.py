@@ -306,19 +306,3 @@ def test_what_torch_says_does_not_reach_the_table():
     assert skipped.instrument == "sharpness"
     assert "th.read('sharpness', subject) shows why" in skipped.reason
     assert "mat1" not in str(found.skipped)
-
-
-def test_layers_are_named_whole_with_type_and_shape():
-    class Deep(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a_block_with_a_long_name_that_no_column_holds = nn.ModuleDict({"inner_layers": perceptron()})
-
-        def forward(self, x):
-            return self.a_block_with_a_long_name_that_no_column_holds["inner_layers"](x)
-
-    found = th.survey(Deep(), data=rows()[0], instruments=("signal", "initialization"))
-    name = "a_block_with_a_long_name_that_no_column_holds.inner_layers.0"
-    assert {"layer": name, "type": "Linear", "shape": "12 × 6"} in found.layers()
-    assert name in "".join(found.text(width=400).split())
-    assert name in found.page().replace("<wbr>", "")

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import theodolite as th
-from theodolite.construct.capacity import fit_error, in_float32, load, save
+from theodolite.construct.capacity import fit_error, in_float32, load, memorize, save
 from theodolite.theory.capacity import theorem_widths
 
 
@@ -142,3 +142,12 @@ X, Y = points(50, 2)
 def test_bad_input_gets_one_clear_line(x, y, keywords):
     with pytest.raises(ValueError, match="^expected"):
         th.memorize(x, y, **keywords)
+
+
+def test_memorize_says_when_two_points_cannot_be_told_apart():
+    random = np.random.default_rng(0)
+    x, y = random.standard_normal((20, 2)), random.standard_normal(20)
+    x[1] = x[0]
+    x[1, 0] += 1e-15
+    with pytest.raises(ValueError, match="expected points that double precision can tell apart"):
+        memorize(x, y)

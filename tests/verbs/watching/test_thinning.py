@@ -13,9 +13,9 @@ from theodolite.core import run as runs
 from theodolite.evidence.work import Price
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching import watch as watching
-from theodolite.verbs.watching.history import answers_of, history_of, skipped_of
+from theodolite.verbs.watching.history import answers_of, skipped_of
 from theodolite.verbs.watching.look_context import Carried
-from theodolite.verbs.watching.records import THINNED, Record, last_standing, left_out, thinned_note
+from theodolite.verbs.watching.records import THINNED, Record, last_standing, left_out
 from theodolite.verbs.watching.thinning import DANGER, DOUBT, LookAccount, LookPrices, doubt
 from theodolite.verbs.watching.watched_run import moment_of
 
@@ -160,12 +160,6 @@ def test_the_page_keeps_what_was_read_last_with_its_step(monkeypatch):
     assert "thinned looks" in page and f"{len(records) - len(whole)} of {len(records)}" in page
 
 
-def test_what_could_not_be_read_at_the_last_whole_look_is_still_told():
-    note = "sharpness: expected finite curvature, got NaN"
-    thin = Record(20, notes=(thinned_note(["sharpness"], "dear"),), facts={"loss": 1.0, THINNED: 1.0})
-    assert [skip.instrument for skip in skipped_of([Record(10, notes=(note,)), thin])] == ["sharpness"]
-
-
 def findings_of_run(records, events):
     return alarms_of(runs.Run(tuple(map(moment_of, [*records[:-1], *last_standing(records)])), events))
 
@@ -190,13 +184,6 @@ def test_one_overshoot_read_once_does_not_count_three_times():
     assert findings_of_run(whole, events={})
     thin = [looked(0, 1.0), looked(10, 0.95, **overshot), *(looked(step, 0.95, thinned=2.0) for step in (20, 30, 40))]
     assert not findings_of_run(thin, events={})
-
-
-def test_the_phase_stands_on_what_was_read_last():
-    read = {"sharpness": 1.0, "edge": 20.0, "alive": 1.0, "drift": 0.1}
-    records = [looked(0, 1.0, **{**read, "drift": 0.0}), looked(10, 0.5, **read), looked(20, 0.2, thinned=1.0)]
-    assert th.theory.dynamics.training_phase(history_of(records)).name == "lazy"
-    assert th.theory.dynamics.training_phase(history_of(records[:-1])).name == "lazy"
 
 
 def test_doubt_is_told_by_loss_step_edge_and_findings():

@@ -6,7 +6,6 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from benchmarks.known_manifolds import benchmark_manifolds
 from sklearn.datasets import load_digits
 
 import theodolite as th
@@ -14,8 +13,6 @@ from theodolite.cli import main
 from theodolite.construct.dimension import manifold
 from theodolite.io.datasets import table
 from theodolite.verbs.dimensions.panel import DimensionMethod
-
-KNOWN_MANIFOLDS = benchmark_manifolds()
 
 
 @pytest.fixture(scope="module")
@@ -72,64 +69,6 @@ def test_one_method_gives_an_estimate(method):
     assert found.value == pytest.approx(2, abs=2.0 if method in loose else 0.4)
 
 
-def test_near_duplicates_are_named():
-    g = torch.Generator().manual_seed(0)
-    x = manifold("ball", 400, 6, generator=g)
-    pairs = torch.cat([x, x])
-    pairs[400:, 0] += 1e-3 * torch.randn(400, generator=g)
-    found = th.dimension(pairs, picture=False)
-    assert any("near-duplicates" in sentence for sentence in found.words)
-    assert 4.5 < found.best.value <= 6
-    assert found.estimate("TwoNN").value < 1
-
-
-def test_a_rise_across_scales_is_not_always_near_duplicates():
-    t = np.random.default_rng(0).uniform(0, 40 * np.pi, 3000)
-    found = th.dimension(np.stack([np.cos(t), np.sin(t), t / 40], 1), picture=False)
-    assert max(estimate.value for estimate in found.curve) > 2
-    assert found.best.value == pytest.approx(1, abs=0.1)
-    assert any("bends back on itself" in sentence for sentence in found.words)
-
-
-@pytest.mark.parametrize("name", ["wound circle", "helicoid", "curled 4", "swiss roll", "moebius band", "helix"])
-def test_the_best_is_as_good_as_the_calibrated_one(name):
-    known = KNOWN_MANIFOLDS[name]
-    found = th.dimension(known.points(700, generator=torch.Generator().manual_seed(0)), picture=False)
-    calibrated = found.estimate("TwoNN, calibrated")
-    assert abs(found.best.value - known.dimension) <= abs(calibrated.value - known.dimension)
-
-
-@pytest.mark.parametrize(
-    ("x", "low", "high"),
-    [
-        (np.arange(200.0)[:, None] * [[1, 2, 3]], 0.95, 1.05),
-        (np.stack(np.meshgrid(*[np.arange(30)] * 2), -1).reshape(-1, 2), 1.8, 2.1),
-        (np.stack(np.meshgrid(*[np.arange(11)] * 3), -1).reshape(-1, 3), 2.6, 3.0),
-        (np.random.default_rng(0).integers(0, 3, (500, 4)), 2.5, 4.0),
-        (np.random.default_rng(0).integers(0, 10, (1000, 4)), 3.5, 4.0),
-        (np.eye(60), 59, 59),
-    ],
-)
-def test_lattices_have_a_finite_answer(x, low, high):
-    found = th.dimension(x, picture=False)
-    assert low <= found.best.value <= high
-    assert all(np.isfinite(row["value"]) for row in found.rows())
-
-
-@pytest.mark.parametrize("factor", [1e-200, 1e200])
-def test_no_scale_is_too_large(factor):
-    x = np.random.default_rng(0).normal(size=(200, 3))
-    plain, far = (th.dimension(scale * x, picture=False) for scale in (1.0, factor))
-    assert far.best.value == pytest.approx(plain.best.value, rel=1e-9)
-    assert {row["estimator"] for row in far.rows()} == {row["estimator"] for row in plain.rows()}
-
-
-def test_no_answer_is_an_error_not_zero():
-    x = manifold("sphere", 300, 3, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(ValueError, match="^expected a null space"):
-        th.dimension(x, method="hessian")
-
-
 @pytest.mark.parametrize("rows", [4, 5, 10, 12, 13])
 @pytest.mark.parametrize("method", DimensionMethod.__args__)
 def test_few_rows_are_answered_or_refused_in_one_line(rows, method):
@@ -139,14 +78,6 @@ def test_few_rows_are_answered_or_refused_in_one_line(rows, method):
     except ValueError as error:
         said, found = str(error), None
     assert np.isfinite(found.value) if found else said.startswith("expected") and "\n" not in said
-
-
-def test_noise_and_flatness_are_named():
-    g = torch.Generator().manual_seed(0)
-    x = torch.cat([manifold("torus", 600, 2, generator=g), torch.zeros(600, 6)], dim=1)
-    noisy = th.dimension(x + 0.05 * torch.randn(x.shape, generator=g), picture=False)
-    assert any("Noise does that" in sentence for sentence in noisy.words)
-    assert any("nearly flat" in s for s in th.dimension(manifold("cube", 300, 3, generator=g), picture=False).words)
 
 
 def run(capsys, *arguments):
