@@ -12,27 +12,25 @@ import torch
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
 from theodolite.evidence.depth_remedies import depth_ailment
+from theodolite.evidence.layer_signals import merged_places
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import CRITICAL, RARELY
+from theodolite.evidence.thresholds import CRITICAL
 from theodolite.measure.propagation.one_pass import VitalSigns
 
 FEW = 2.5
 """Directions that are few, whatever the task needs."""
-PLACES = 1e-3
-"""Places of a sample are the same below this share of the signal."""
 
 
 def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
     if len(signs.layers) <= 2:
         return "", ""
-    places = [(layer, layer.input_places) for layer in signs.layers if layer.input_places is not None]
-    merged = [(layer, share) for layer, share in places[1:] if share < PLACES]
-    if len(merged) >= 2 and places[0][1] > RARELY:
-        layer, least = min(merged, key=lambda pair: pair[1])
+    merged = merged_places(signs)
+    if merged is not None:
+        first, least, where = merged
         return (
-            f"The features lose rank: before layer {layer.name} the positions of a sample differ by {least:.1g} of the signal, "
-            f"in the first layer by {places[0][1]:.1g}.",
-            layer.name,
+            f"The features lose rank: before layer {where} the positions of a sample differ by {least:.1g} of the signal, "
+            f"in the first layer by {first:.1g}.",
+            where,
         )
     ranks = [layer.rank for layer in signs.layers[:-1]]
     place = min(range(len(ranks)), key=lambda i: ranks[i])

@@ -1,7 +1,7 @@
 """What helps a network whose layers lose signals or gradients: a critical initialization, or paths around its layers."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,12 @@ from torch import Tensor, nn
 from theodolite.construct.propagation.initialization import initialize_
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.question import Need
+from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows
+from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
-from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
+from theodolite.evidence.layer_signals import activation_in, merged_places, signals, signals_at_start
 from theodolite.evidence.start import largest_lr
 from theodolite.evidence.thresholds import WORTH
 from theodolite.evidence.trial import Change, present_skill
@@ -53,33 +56,32 @@ def depth_interventions(
 
     Nothing that overwrites trained weights is offered to a network that has skill: with nothing known of its start it may be a
     pre-trained one. Where samples are normalized at several places, as in transformers, the sizes of weights do not set those of
-    signals: there theory knows no critical initialization.
+    signals: there theory knows no critical initialization, and paths only where the places of a sample have become the same.
     """
     signs = signals_at_start(subject)
-    if signs is None or is_normalized(subject.model) or (subject.origin is None and present_skill(subject) > WORTH):
+    if signs is None or (subject.origin is None and present_skill(subject) > WORTH):
         return []
+    around = []
+    if paths:
+        change = Change(PATHS, prepare=partial(with_paths, _without_paths(subject)))
+        remedy = "a skip connection around every layer: x + layer(x), or fewer layers"
+        found = found_by(says, remedy, {"residual": True}, where=where)
+        around = [Intervention(change, found, rank=rank + 2, sign=True)]
+    if is_normalized(subject.model):
+        return around if merged_places(signs) else []
     name = activation_in(signs) or "relu"
     last = signs.layers[-1].name if signs.layers else ""
     text, suggested = remedy_for(activation_in(signs))
     drawn = Change(CRITICAL_START, prepare=partial(_drawn_critically, name, last))
 
-    def found(outcome: Outcome) -> Finding:
-        slower = outcome.trial.change.lr
-        lr = {} if slower == 1.0 else {"lr": _lr(subject, slower)}
-        step = "" if slower == 1.0 else f", with lr={lr['lr']:g}"
+    def drawn_found(outcome: Outcome) -> Finding:
+        factor = outcome.trial.change.lr
+        lr = {} if factor == 1.0 else {"lr": _lr(subject, factor)}
+        step = "" if factor == 1.0 else f", with lr={lr['lr']:g}"
         return finding_of(outcome, says, f"{text}{step}{also}", {**suggested, **lr}, where=where)
 
-    arms = [
-        Intervention(drawn, found, rank=rank, sign=True),
-        Intervention(drawn.at_lr(0.1), found, rank=rank + 1, sign=True),
-    ]
-    if paths:
-        around = Change(PATHS, prepare=with_paths)
-        remedy = "a skip connection around every layer: x + layer(x), or fewer layers"
-        arms.append(
-            Intervention(around, found_by(says, remedy, {"residual": True}, where=where), rank=rank + 2, sign=True)
-        )
-    return arms
+    slower = Intervention(drawn.at_lr(0.1), drawn_found, rank=rank + 1, sign=True)
+    return [Intervention(drawn, drawn_found, rank=rank, sign=True), slower, *around]
 
 
 Told = Callable[[Subject, VitalSigns], tuple[str, str]]
@@ -142,13 +144,47 @@ def _replaced(model: nn.Module, activation: str, last: str) -> None:
             setattr(model.get_submodule(parent), own, nn.ReLU())
 
 
-def with_paths(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """The change that puts a path around every layer whose output has the shape of its input, the layer scaled by its number."""
-    layers = [m for m in model.modules() if isinstance(m, nn.Linear | nn.Conv1d | nn.Conv2d)]
-    depth = math.sqrt(max(1, len(layers)))
+def _without_paths(subject: Subject) -> list[str]:
+    """Layers whose output has the shape of their input, then the smallest parts that hold other layers and keep the shape, too.
+
+    No part of those has the first layer or the last: a path around it would hand on the inputs themselves.
+    """
+    model, ran, alike = subject.model, list[str](), list[str]()
+    batch = first_rows(batches(subject)[0], 2)
+    assert model is not None
+
+    def noted(name: str) -> Any:
+        def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            if isinstance(module, _LAYERS):
+                ran.append(name)
+            if args and isinstance(args[0], Tensor) and isinstance(output, Tensor) and args[0].shape == output.shape:
+                alike.append(name)
+
+        return hook
+
+    with untouched(model), torch.no_grad(), quiet():
+        for name, module in model.named_modules():
+            module.register_forward_hook(noted(name))
+        subject.answer(batch)
+    found = [name for name in ran if name in alike]
+    rest = set(ran) - set(found)
+    for name in sorted(set(alike) - set(ran), key=lambda name: (-name.count("."), name)):
+        inside = {layer for layer in ran if layer.startswith(f"{name}.")}
+        if inside & rest and not inside & {ran[0], ran[-1]}:
+            found.append(name)
+            rest -= inside
+    return found
+
+
+_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d)
+
+
+def with_paths(names: Sequence[str], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """The change that puts a path around each of these parts of a network, the part scaled by their number."""
+    depth = math.sqrt(max(1, len(names)))
 
     def around(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        return args[0] + output / depth if args[0].shape == output.shape else output
+        return args[0] + output / depth
 
-    for layer in layers:
-        layer.register_forward_hook(around)
+    for name in names:
+        model.get_submodule(name).register_forward_hook(around)

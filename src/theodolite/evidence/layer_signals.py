@@ -14,13 +14,16 @@ from theodolite.evidence.batches import A_PASS, batches, first_rows, joined, pri
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import at_weights, origin_tensors
 from theodolite.evidence.task import is_finite
-from theodolite.evidence.thresholds import PARTS, SAMPLES
+from theodolite.evidence.thresholds import PARTS, RARELY, SAMPLES
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns, vital_signs
 
 LARGE = 1 << 20
 """Parameters from which on no more of them than a batch of training: its memory is what there is."""
+
+MERGED = 1e-3
+"""Places of a sample are the same below this share of the signal."""
 
 
 def signals(subject: Subject) -> VitalSigns | None:
@@ -118,6 +121,16 @@ def unlike_ratio(signs: VitalSigns) -> float:
         return math.nan
     first, last = signs.layers[0].input_unlike, signs.layers[-1].input_unlike
     return last / first if first > 0 else 1.0
+
+
+def merged_places(signs: VitalSigns) -> tuple[float, float, str] | None:
+    """The shares by which places of a sample differ at the first layer and where least, and that layer; None where they still do.
+
+    Attention mixes places, and without paths around it they become the same: at two layers at least, and not from the start.
+    """
+    places = [(layer.input_places, layer.name) for layer in signs.layers if layer.input_places is not None]
+    merged = [one for one in places[1:] if one[0] < MERGED]
+    return (places[0][0], *min(merged)) if len(merged) >= 2 and places[0][0] > RARELY else None
 
 
 def parameters_held(subject: Subject) -> set[int]:
