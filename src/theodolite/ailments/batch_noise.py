@@ -16,7 +16,6 @@ import torch
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import (
-    FEWER,
     batch_size,
     batches,
     has_places,
@@ -45,7 +44,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         change = Change("shuffled", order=lambda whole: shuffled(whole, len(whole)))
         yield Intervention(change, _in_order(), rank=8, sign=True)
     size = batch_size(subject)
-    largest = LARGEST / FEWER if training and has_places(training[0]) else LARGEST
+    largest = LARGEST / A_FEW if training and has_places(training[0]) else LARGEST
     if size is not None and size <= largest and not is_thinned(subject) and len(joined(training, FOLD)) >= 2:
         change = Change(f"batches x {FOLD}", order=lambda whole: joined(whole, FOLD), stretch=0.25)
         yield Intervention(change, _too_small(size), rank=30, sign=True)

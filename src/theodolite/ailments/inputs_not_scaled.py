@@ -21,12 +21,12 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
-from theodolite.evidence.thresholds import NOTHING, ROWS, THOUSANDFOLD
+from theodolite.evidence.thresholds import NOTHING, RARELY, ROWS, THOUSANDFOLD
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.input_sizes import InputScales, input_scales
 
-LARGE, SMALL = 10.0, 0.05
+LARGE = 10.0
 """Mean squares of inputs, and ratios of column ranges, beyond which they are not scaled."""
 
 
@@ -40,7 +40,7 @@ def unscaled_inputs(subject: Subject) -> InputScales | None:
             return None
         codes = _codes(subject, x)
         scales = input_scales(x if codes is None else x[:, ~codes])
-        if SMALL <= scales.mean_square <= LARGE and scales.spread <= LARGE:
+        if RARELY <= scales.mean_square <= LARGE and scales.spread <= LARGE:
             return None
         if codes is None:
             return scales

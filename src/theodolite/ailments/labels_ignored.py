@@ -6,13 +6,13 @@ cross-entropy ignores (-100), or the loss of some batches is NaN because no targ
 
 from collections.abc import Iterator
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
 
-IGNORED = -100
+IGNORED = nn.CrossEntropyLoss().ignore_index
 """The target that cross-entropy leaves out."""
 
 

@@ -23,15 +23,14 @@ from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
 from theodolite.evidence.start import decay_of, largest_lr, steps_made, was_trained
 from theodolite.evidence.task import is_finite, task
-from theodolite.evidence.thresholds import MOST, PARTS, ROWS, WORTH
+from theodolite.evidence.thresholds import A_FEW, LADDER, MOST, PARTS, ROWS, WORTH
 from theodolite.evidence.trial import Change, Trial, present_skill
 
-WEAKER, DROPOUTS = (0.1, 0.01, 1e-3), (0.2, 0.1)
-"""Shares of the decay, and dropouts, that are tried in turn where none at all helps."""
+DROPOUTS = (0.2, 0.1)
+"""Dropouts that are tried in turn where none at all helps."""
 
-DROWNED, USUAL = 4.0, 0.5
-"""How much more variance from pass to pass than from input to input drowns the signal (a mean over four samples of a batch then
-still has as much noise as signal); dropout up to which only a signal that is weak for another reason is drowned."""
+USUAL = nn.Dropout().p
+"""Dropout up to which only a signal that is weak for another reason is drowned."""
 
 FORGETS = 5.0
 """Weights decay by a factor of e in 1 / (lr * decay) steps: a run of so many of those times is made of its last steps alone."""
@@ -45,7 +44,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if present_skill(subject) > WORTH or len(batches(subject)[0]) < 2:  # one sample differs from no other
         return
     noise, signal = _noise_and_signal(subject)
-    if not noise > DROWNED * signal:
+    if not noise > A_FEW * signal:  # a mean over four samples of a batch still has as much noise as signal
         return
     yield Finding(
         severity="critical",
@@ -101,7 +100,7 @@ def _weaker(outcome: Outcome, kind: str, value: float) -> tuple[float, Trial]:
     """The strongest setting that trains nearly as well as none, and its trial."""
     change = with_decay if kind == "weight_decay" else with_dropout
     without, plain = outcome.trial.score(), outcome.plain.score()
-    options = [value * f for f in WEAKER] if kind == "weight_decay" else [d for d in DROPOUTS if d < value]
+    options = [value / factor for factor in LADDER] if kind == "weight_decay" else [d for d in DROPOUTS if d < value]
     for option in options:
         arm = Trial(outcome.subject, Change(f"{kind} {option:g}", prepare=partial(change, option))).advance(
             outcome.trial.steps

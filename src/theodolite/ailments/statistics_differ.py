@@ -27,7 +27,7 @@ from theodolite.io.batches import Batch
 
 WORSE = 1.5
 """The loss in evaluation must exceed that in training so many times."""
-USUAL = 0.1
+USUAL = nn.BatchNorm1d(1).momentum or WORTH
 """The momentum that people use."""
 
 

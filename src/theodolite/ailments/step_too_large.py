@@ -20,11 +20,20 @@ from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_fitted, step_ladder
 from theodolite.evidence.start import largest_lr
-from theodolite.evidence.thresholds import CRITICAL, MOST, NOTHING, PART, RARELY, THOUSANDFOLD, WELL, WORST, WORTH
+from theodolite.evidence.thresholds import (
+    CRITICAL,
+    LADDER,
+    MOST,
+    NOTHING,
+    PART,
+    RARELY,
+    THOUSANDFOLD,
+    WELL,
+    WORST,
+    WORTH,
+)
 from theodolite.evidence.trial import Change, Trial, gain_of, present_skill
 
-FACTORS = (0.1, 0.01, 1e-3, 1e-4)
-"""Steps that are tried in turn; the one beside the best is tried too, a third or three times as large."""
 AGAIN = 3
 """Looks in turn that must have seen a step overshoot: a single one may meet an odd batch."""
 CLIP = 1.0
@@ -34,7 +43,7 @@ CLIP = 1.0
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """Smaller steps, each tried only where the one before it helped; not where the loss did come down on training data."""
     if largest_lr(subject) and not has_fitted(subject):
-        yield from step_ladder(FACTORS, _found, rank=40)
+        yield from step_ladder([1 / factor for factor in LADDER], _found, rank=40)
 
 
 def _found(outcome: Outcome) -> Finding:

@@ -14,17 +14,14 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_fitted, step_ladder
 from theodolite.evidence.start import is_warming_up, largest_lr
-from theodolite.evidence.thresholds import PART
+from theodolite.evidence.thresholds import LADDER, PART
 from theodolite.evidence.trial import Change, Trial
-
-FACTORS = (10.0, 100.0, 1000.0, 1e4)
-"""Steps that are tried in turn."""
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """Larger steps, each tried only where the one before it helped."""
     if largest_lr(subject) and not is_warming_up(subject) and not has_fitted(subject):
-        yield from step_ladder(FACTORS, _found, rank=42)
+        yield from step_ladder(LADDER, _found, rank=42)
 
 
 def _found(outcome: Outcome) -> Finding:

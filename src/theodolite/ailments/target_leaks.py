@@ -17,12 +17,9 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.task import scores, task
-from theodolite.evidence.thresholds import CRITICAL, FEWEST, MOST, ROUNDING, ROWS
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MOST, ROUNDING, ROWS
 from theodolite.evidence.token_counts import target_shift
 from theodolite.io.batches import Batch
-
-OF_EACH = 8
-"""Samples of each class from which on a column with one value a class is its name: of two classes by chance once in 2^14."""
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -198,7 +195,9 @@ def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
 
 def _renames(column: Tensor, codes: Tensor | None) -> bool:
     """Whether a column has one value for each class, and no two classes share one."""
-    if codes is None or int(codes.bincount().min()) < OF_EACH:
+    if (
+        codes is None or int(codes.bincount().min()) < 2 * A_FEW
+    ):  # two classes have one value each by chance once in 2^14
         return False
     values, own = torch.unique(column, return_inverse=True)
     classes = int(codes.max()) + 1

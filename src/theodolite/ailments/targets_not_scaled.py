@@ -20,10 +20,11 @@ from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, found_by
 from theodolite.evidence.kernel_machine import COLUMNS
 from theodolite.evidence.task import task
+from theodolite.evidence.thresholds import NOTHING
 from theodolite.evidence.trial import Change, judged_constant, judged_parts
 from theodolite.io.batches import Batch
 
-LARGE, SMALL = 5.0, 0.02
+LARGE = 5.0
 """Deviations beyond which targets are not scaled; means beyond the first of them too."""
 
 
@@ -38,7 +39,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if std.numel() > COLUMNS:  # pixels have one unit, and some of them hardly any variance
         mean, std = y.mean(), y.std(correction=0)
     size, offset = float(std.mean()), float(mean.abs().max())
-    if size == 0 or (SMALL <= size <= LARGE and offset <= LARGE * max(1.0, size)):
+    if size == 0 or (NOTHING <= size <= LARGE and offset <= LARGE * max(1.0, size)):
         return
     width = torch.where(std > 0, std, torch.ones_like(std))
 

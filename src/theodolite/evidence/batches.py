@@ -18,28 +18,19 @@ from theodolite.core.lazy_torch import is_tensor
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.drawn_outputs import is_coupled, members_of, quiet
-from theodolite.evidence.thresholds import A_FEW, FEWEST, MANY, PARTS, ROWS, SAMPLES
-from theodolite.evidence.work import Price, counted_price, work_of
+from theodolite.evidence.thresholds import A_FEW, AT_ONCE, FEWEST, MANY, PARTS, ROWS, SAMPLES, WORTH
+from theodolite.evidence.work import PASSES, Price, counted_price, work_of
 from theodolite.io.batches import Batch, Batches
 
 MOST_SAMPLES, MOST_BYTES = 16_384, 1 << 26
 """What is kept of the data for all measurements together."""
 
-ASKED = 1 << 22
-"""Numbers of the answers that a loss is asked about, drawn in the place of the model's own."""
-
-A_PASS, A_SCORE, A_STEP = 0.04, 0.01, 0.004
-"""Shares of the budget that a pass of all samples, one of the validation data (each arm is scored) and a step may take."""
-
-LEAST_ROWS = 8
-"""Batches are made no smaller, whatever a step costs."""
+A_PASS = 0.04
+"""The share of the budget that a pass of all samples may take; a step takes a tenth of it, and a pass of the validation data, by
+which each arm is scored, a quarter."""
 
 WHOLE = 2.0
 """Batches are not thinned to where their samples cost less than so many times a step without any: that would buy little."""
-
-FEWER = 4.0
-"""Samples with a target at many places make smaller batches, that so many times as many steps can be made: a few sequences are
-many answers."""
 
 
 def batches(subject: Subject) -> tuple[Batch, ...]:
@@ -57,7 +48,7 @@ def asked_batch(subject: Subject) -> Batch:
         with untouched(subject.model), torch.no_grad(), quiet():
             answer = subject.answer(first_rows(whole, A_FEW))
         numbers = sum(t[:1].numel() for t in members_of(answer))
-        return first_rows(whole, max(A_FEW, ASKED // max(1, numbers)))
+        return first_rows(whole, max(A_FEW, AT_ONCE // max(1, numbers)))
 
     found: Batch = subject.once("asked batch", measured)
     return found
@@ -85,8 +76,8 @@ def price(subject: Subject) -> Price:
         )  # steps of a script, graphs: one may be many times another, and two are twice the work
         some = [one.on(model) for one in whole[:: math.ceil(len(whole) / PARTS)]]
         with untouched(model):
-            each = [counted_price(model, lambda one=one: subject.answer(one), 1).forward(1) for one in some]  # type: ignore[misc]
-        return Price(0.0, sum(each) / len(each))
+            each = [counted_price(model, lambda one=one: subject.answer(one), 1) for one in some]  # type: ignore[misc]
+        return Price(0.0, sum(one.forward(1) for one in each) / len(each), update=each[0].update)
 
     found: Price = subject.once("price", counted)
     return found
@@ -121,12 +112,13 @@ def _read(subject: Subject, data: Any) -> tuple[Batch, ...]:
             batch = read.on(model)
             if not len(batch):
                 continue
-            least = _affordable(subject, cost, A_STEP / (3 * FEWER if has_places(batch) else 3))
-            least = max(LEAST_ROWS, least, int(WHOLE * cost.start / max(cost.sample, 1e-12)))
+            # a few sequences with a target at each place are many answers: smaller batches, and as many times as many steps
+            least = _affordable(subject, cost, WORTH * A_PASS / (PASSES * (A_FEW if has_places(batch) else 1)))
+            least = max(2 * A_FEW, least, int(WHOLE * cost.start / max(cost.sample, 1e-12)))
             kept.append(batch if data is subject.validation else first_rows(batch, least))  # no step is taken on those
             subject.seen["thinned"] = subject.seen.get("thinned") or len(kept[-1]) < len(batch)
             samples += len(kept[-1])
-            wanted = max(SAMPLES, _affordable(subject, cost, A_SCORE)) if data is subject.validation else most
+            wanted = max(SAMPLES, _affordable(subject, cost, A_PASS / A_FEW)) if data is subject.validation else most
             enough = samples >= min(MOST_SAMPLES, wanted) and len(kept) >= A_FEW
             if len(kept) >= MANY or enough:
                 break
@@ -349,7 +341,7 @@ def times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:
     """
     every = (batches(subject), distinct_batches(subject), held)
     drawn, own, there = (Counter(label for batch in whole for label in _labels(batch)) for whole in every)
-    if not own or min(own.values()) < LEAST_ROWS or own.keys() != there.keys():
+    if not own or min(own.values()) < 2 * A_FEW or own.keys() != there.keys():
         return {}
     times = [drawn[label] / count for label, count in own.items()]
     if max(times) < 2 * min(times):  # a pass that is not whole repeats no class twice as often as another

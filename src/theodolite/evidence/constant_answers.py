@@ -10,21 +10,11 @@ from torch import Tensor
 from theodolite.core.plain_steps import made_optimizer
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import (
-    ASKED,
-    batches,
-    first_rows,
-    reads_targets,
-    training_and_held_out,
-    validation_parts,
-)
+from theodolite.evidence.batches import batches, first_rows, reads_targets, training_and_held_out, validation_parts
 from theodolite.evidence.drawn_outputs import Shape, members_of, output_shapes, quiet, rebuilt, size_of
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import A_FEW, CRITICAL, MANY, ROUNDING, ROWS
+from theodolite.evidence.thresholds import A_FEW, AT_ONCE, CRITICAL, MANY, ROUNDING, ROWS, SEARCH
 from theodolite.io.batches import Batch
-
-SEARCH = 60
-"""Steps of the search for the best answer without an input."""
 
 
 def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:
@@ -123,7 +113,7 @@ def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
     if not own:
         return []
     few, samples = [], 0
-    enough = min(MANY, ASKED // max(1, sum(t[:1].numel() for t in own)))
+    enough = min(MANY, AT_ONCE // max(1, sum(t[:1].numel() for t in own)))
     for batch in training:
         few.append(first_rows(batch, max(2, enough - samples)))
         samples += len(few[-1])

@@ -184,7 +184,8 @@ def with_paths(names: Sequence[str], model: nn.Module, optimizer: torch.optim.Op
     depth = math.sqrt(max(1, len(names)))
 
     def around(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        return args[0] + output / depth
+        whole: Tensor = args[0] + output / depth
+        return whole
 
     for name in names:
         model.get_submodule(name).register_forward_hook(around)

@@ -14,16 +14,10 @@ from theodolite.evidence.batches import A_PASS, batches, first_rows, joined, pri
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import at_weights, origin_tensors
 from theodolite.evidence.task import is_finite
-from theodolite.evidence.thresholds import PARTS, RARELY, SAMPLES
+from theodolite.evidence.thresholds import AT_ONCE, PARTS, RARELY, SAMPLES, THOUSANDFOLD
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns, vital_signs
-
-LARGE = 1 << 20
-"""Parameters from which on no more of them than a batch of training: its memory is what there is."""
-
-MERGED = 1e-3
-"""Places of a sample are the same below this share of the signal."""
 
 
 def signals(subject: Subject) -> VitalSigns | None:
@@ -64,8 +58,8 @@ def _looked_at(subject: Subject) -> Batch:
     most = SAMPLES
     if cost.sample > 0 and not math.isinf(work_of(subject).budget):
         most = max(PARTS, min(most, int(A_PASS * work_of(subject).budget / cost.sample)))
-    if subject.model is not None and sum(p.numel() for p in subject.model.parameters()) >= LARGE:
-        most = min(most, max(PARTS, len(whole[0])))
+    if subject.model is not None and sum(p.numel() for p in subject.model.parameters()) >= AT_ONCE:
+        most = min(most, max(PARTS, len(whole[0])))  # the memory of a batch of training is what there is
     few, samples = [], 0
     for batch in whole:
         few.append(batch)
@@ -129,7 +123,7 @@ def merged_places(signs: VitalSigns) -> tuple[float, float, str] | None:
     Attention mixes places, and without paths around it they become the same: at two layers at least, and not from the start.
     """
     places = [(layer.input_places, layer.name) for layer in signs.layers if layer.input_places is not None]
-    merged = [one for one in places[1:] if one[0] < MERGED]
+    merged = [one for one in places[1:] if THOUSANDFOLD * one[0] < 1]
     return (places[0][0], *min(merged)) if len(merged) >= 2 and places[0][0] > RARELY else None
 
 

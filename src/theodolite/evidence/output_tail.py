@@ -14,12 +14,9 @@ from theodolite.evidence.batches import batches, first_rows, joined, price
 from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt, size_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import ROWS, STILL, WORTH
+from theodolite.evidence.thresholds import ROWS, SEARCH, STILL, WORTH
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
-
-STEPS = 80
-"""Steps of a descent in the outputs."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ def _tail(subject: Subject) -> OutputTail | None:
 
 def _few(subject: Subject) -> int:
     """Samples with which all descents on answers, each step a pass through the model, stay within a tenth of the budget."""
-    passes = 2 * STEPS * max(price(subject).sample, 1e-12)
+    passes = 2 * SEARCH * max(price(subject).sample, 1e-12)
     return max(2, int(min(ROWS, WORTH * work_of(subject).budget / passes)))
 
 
@@ -189,8 +186,8 @@ def least_loss(
         moved = torch.zeros_like(first).requires_grad_()
         walker = AdamDescent([moved], lr=0.5)
         best = float("inf")
-        for step in range(STEPS):
-            if step == STEPS // 2:
+        for step in range(SEARCH):
+            if step == SEARCH // 2:
                 walker.lr = 0.1
             walker.zero_grad()
             value = loss((first + unit * moved).clamp(low, high).to(start.dtype))

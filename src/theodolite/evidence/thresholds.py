@@ -67,5 +67,14 @@ SHORT, LONG = 300, 1000
 """Steps of the longest trial of a run that was not made yet, and of any, and of a run of which
 nobody said how long it is."""
 
+AT_ONCE = 1 << 22
+"""Numbers that are held several times over at most, where fewer will do: 16 MB in float32."""
+
+SEARCH = 80
+"""Steps of a search for the least of a loss in its outputs; a quadratic of two numbers takes three."""
+
+LADDER = (10.0, 100.0, 1e3, 1e4)
+"""Factors by which a setting is made larger or smaller in turn, while it helps: people are off by powers of ten."""
+
 DEPTH = 6
 """Layers from which on depth itself can be at fault: of fewer a factor of two a layer does no harm."""

@@ -34,9 +34,6 @@ TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]w
 DIGESTED = 1 << 16
 """Entries of a tensor that are digested."""
 
-FLUCTUATIONS = 6.0
-"""A squared singular value so many fluctuations above the edge of noise was learned; of noise 1 in 10000 is there."""
-
 
 @dataclass(frozen=True)
 class WeightFacts:
@@ -207,7 +204,7 @@ def _has_learned(plain: Any, largest: float | None) -> bool:
     edge, scale = noise_edge(*rows.shape, variance=_mean_square(rows))
     root = top_singular_value(rows) if largest is None else 0.0
     top = root * root if largest is None else largest  # a product that is no number is infinite, a power an error
-    return math.isfinite(top) and top > edge + FLUCTUATIONS * scale
+    return math.isfinite(top) and top > edge + 2 * SURE * scale  # of noise 1 in 10000 is there
 
 
 def _mean_square(rows: Any) -> float:

@@ -30,7 +30,8 @@ PASSES = 3
 """A step is a forward pass and a backward pass, which does twice the work of one."""
 
 STEP = 2e-4
-"""Seconds of an optimizer's step beside its passes, whatever the model."""
+"""Seconds of an optimizer's step beside its passes, whatever the model; each parameter is seven numbers more: its gradient is read,
+it and two moments of Adam are read and written."""
 
 
 @dataclass
@@ -63,7 +64,7 @@ def work_of(subject: Subject) -> Work:
 
 @dataclass(frozen=True)
 class Price:
-    """Nominal seconds of a forward pass: ``start`` whatever the batch, ``sample`` more for each sample.
+    """Nominal seconds of a forward pass: ``start`` whatever the batch, ``sample`` more for each sample; of an ``update``.
 
     ``overlaps``: a GPU computes while the next operations are called, and the longer of the two is what a pass takes.
     """
@@ -71,6 +72,7 @@ class Price:
     start: float
     sample: float
     overlaps: bool = False
+    update: float = STEP
 
     def forward(self, samples: int) -> float:
         """A forward pass of so many samples."""
@@ -79,7 +81,7 @@ class Price:
 
     def step(self, samples: int) -> float:
         """A step of training on so many samples."""
-        return STEP + PASSES * self.forward(samples)
+        return self.update + PASSES * self.forward(samples)
 
 
 def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Price:
@@ -87,15 +89,16 @@ def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Pri
     device = next((p.device.type for p in model.parameters()), "cpu")
     device = device if device in CALL else "cuda"
     call, pace = CALL[device], PACE[device]
+    update = STEP + 7 * NUMBER[device] * sum(p.numel() for p in model.parameters() if p.requires_grad)
     counter = OperationCounter(HALF[device])
     try:
         with torch.no_grad(), counter:
             run()
     except Exception:  # a model that refuses to be counted is priced by its size
         size = sum(p.numel() for p in model.parameters())
-        return Price(call * 4 * len(list(model.modules())), 2.0 * size / pace, device == "cuda")
+        return Price(call * 4 * len(list(model.modules())), 2.0 * size / pace, device == "cuda", update)
     each = (counter.flops / pace + NUMBER[device] * counter.numbers) / max(1, samples)
-    return Price(call * counter.calls, each, device == "cuda")
+    return Price(call * counter.calls, each, device == "cuda", update)
 
 
 _FUSED = ("mkldnn_rnn_layer", "_cudnn_rnn")

@@ -15,7 +15,8 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.core.checks import InputError
 from theodolite.core.reading_table import COLUMNS
-from theodolite.evidence.batches import FEWER, has_places, price
+from theodolite.evidence.batches import has_places, price
+from theodolite.evidence.thresholds import A_FEW
 from theodolite.measure import normalizes_batches
 from theodolite.measure.dynamics import bare_optimizer
 from theodolite.theory.dynamics import TrainingPhase, training_phase
@@ -252,7 +253,7 @@ class Watch(PresentableAnswers):
             if not self._reader.account.is_endless:
                 few = max(FEWEST, self.seen_batch_size or SAMPLES)
                 if has_places(self.subject.data.first()):  # a few sequences are many answers
-                    few = int(few / FEWER)
+                    few = few // A_FEW
                 self._looked, self._held_out = thinned_subject(self.subject, few), thinned_batches(self._held_out, few)
         return self._looked, self._held_out
 
