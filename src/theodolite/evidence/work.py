@@ -30,8 +30,8 @@ PASSES = 3
 """A step is a forward pass and a backward pass, which does twice the work of one."""
 
 STEP = 2e-4
-"""Seconds of an optimizer's step beside its passes, whatever the model; each parameter is seven numbers more: its gradient is read,
-it and two moments of Adam are read and written."""
+"""Seconds of an optimizer's step beside its passes, whatever the model; each parameter is seven numbers more: its gradient is
+read, it and two moments of Adam are read and written."""
 
 
 @dataclass
