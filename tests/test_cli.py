@@ -69,6 +69,14 @@ def test_two_checkpoints_are_compared(capsys, tmp_path):
     assert ranks == [1.0]
 
 
+def test_a_mask_without_end_is_no_fault(capsys, tmp_path):
+    mask = torch.full((9, 9), -torch.inf).triu(1)
+    save_file({"a.weight": torch.eye(20), "attn.mask": mask}, tmp_path / "m.safetensors")
+    status, out, err = run(capsys, "survey", str(tmp_path / "m.safetensors"), "--out", str(tmp_path / "out"))
+    assert (status, err) == (0, "")
+    assert "weights attn.mask: nothing in it that these instruments can measure" in out
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_is_surveyed(capsys, tmp_path):
     save_file({"a.weight": torch.eye(20), "b.weight": torch.full((9, 9), float("nan"))}, tmp_path / "m.safetensors")
     status, out, err = run(capsys, "survey", str(tmp_path / "m.safetensors"), "--out", str(tmp_path / "out"), "--all")

@@ -81,7 +81,7 @@ def footprint(law: Law, digest: str = "") -> Footprint:
     """Run a law and look on."""
     start = time.process_time()
     with lines_run() as measured:
-        estimates = [law.measured(case) for case in law.cases]
+        estimates = law.decided([law.measured(case) for case in law.cases])
     seconds = time.process_time() - start
     with lines_run() as predicted:
         verdict = law.verdict(estimates)

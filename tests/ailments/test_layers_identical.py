@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+import theodolite as th
 from fixtures.judging import alarms, judged
 
 
@@ -63,3 +64,18 @@ def test_one_block_in_several_places_is_a_note(shared):
     model = torch.nn.Sequential(*([block] * 3 if shared else [torch.nn.Linear(8, 8) for _ in range(3)]))
     found = judged("layers-identical", {"model": model})
     assert [finding.severity for finding in found] == (["note"] if shared else [])
+
+
+def _saved(shared: torch.Tensor) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    own = {f"{place}.weight": torch.randn(64, 32, generator=generator) for place in ("a", "b")}
+    return own | {f"{place}.extra": shared.clone() for place in ("a", "b")}
+
+
+@pytest.mark.parametrize("sides", [(128,), (16, 8)])
+def test_grids_of_coordinates_in_a_file_are_no_copies(sides):
+    lines = [torch.linspace(-1, 1, side) for side in sides]
+    grid = torch.stack(torch.meshgrid(*lines, indexing="ij"))[None]
+    assert not th.survey(_saved(grid)).diagnosis.findings
+    noise = torch.randn(grid.shape, generator=torch.Generator().manual_seed(1))
+    assert [finding.name for finding in th.survey(_saved(noise)).diagnosis.findings] == ["layers-identical"]

@@ -2,7 +2,7 @@
 
 Exact: two matrices that were initialized or trained separately never agree in every bit, so their digests are compared. Not
 reported: one tensor under two names (tied), embeddings and heads whose tie was saved as two tensors, constants, masks, frozen
-tensors, and copies kept on purpose (target, teacher and averaged networks). `nn.TransformerEncoder` starts all its layers as
+tensors, and copies kept on purpose (target, teacher and averaged networks), and grids of coordinates, which go on in even steps. `nn.TransformerEncoder` starts all its layers as
 copies, which training separates: if the entries are still at their initialization, or nothing has moved, it is a note.
 """
 
@@ -10,7 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
+from theodolite.core.lazy_torch import array_of
 from theodolite.core.subject import Subject
 from theodolite.evidence.thresholds import FEWEST, STILL
 from theodolite.evidence.weights import WeightFacts, weight_facts
@@ -28,7 +31,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
         frozen = facts.name in own and not own[facts.name].requires_grad
         if facts.digest and facts.values > 2 and facts.entries >= FEWEST and not frozen and not _is_meant(facts.name):
             groups.setdefault((facts.digest, facts.shape), []).append(facts)
-    copies = [group for group in groups.values() if len(_apart(subject, group)) > 1]
+    copies = [
+        group for group in groups.values() if len(_apart(subject, group)) > 1 and not _is_grid(subject, group[0].name)
+    ]
     if not copies:
         yield from _repeated(subject)
         return
@@ -81,6 +86,14 @@ def _apart(subject: Subject, group: list[WeightFacts]) -> set[int]:
         [subject.weights[facts.name].read() for facts in group] if len(group) > 1 else []
     )  # held: no address is used twice
     return {tensor.data_ptr() for tensor in held}
+
+
+def _is_grid(subject: Subject, name: str) -> bool:
+    """Whether the values go on in even steps along every axis, as coordinates do that some layers are given."""
+    values = array_of(subject.weights[name].values()).astype(float)
+    long = [axis for axis, size in enumerate(values.shape) if size > 2]
+    rounding = 1e-5 * np.abs(values).max()
+    return bool(long) and all(np.abs(np.diff(values, n=2, axis=axis)).max() <= rounding for axis in long)
 
 
 def _is_a_start(subject: Subject, facts: WeightFacts) -> bool:

@@ -14,15 +14,10 @@ from typing import TYPE_CHECKING
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of, silent_error
 from theodolite.core.lazy_torch import torch
 from theodolite.core.subject import Subject
-from theodolite.evidence.weights import WeightFacts, weight_facts
+from theodolite.evidence.weights import STATISTICS, WeightFacts, is_constant, weight_facts
 
 if TYPE_CHECKING:
     from torch import nn
-
-STATISTICS = ("running_mean", "running_var")
-
-TRAINED = {"weight", "bias", "kernel", *STATISTICS}
-"""Last words of names that say that a tensor of a file is no constant."""
 
 at_a_look = silent_error(
     question="Were weights and buffers finite at every look?",
@@ -56,16 +51,8 @@ def _not_finite(subject: Subject) -> list[WeightFacts]:
     return [
         facts
         for facts in weight_facts(subject).values()
-        if (facts.nan or facts.infinite) and not _is_constant(facts, trained)
+        if (facts.nan or facts.infinite) and not is_constant(facts, trained)
     ]
-
-
-def _is_constant(facts: WeightFacts, trained: set[str] | None) -> bool:
-    """Whether it is a mask or what a maximum starts from: infinities of one sign, at most one other value, and not trained."""
-    if facts.nan or facts.values > 2 or (facts.values == 2 and facts.infinite == facts.entries):
-        return False
-    last = facts.name.rpartition(".")[2].lower()
-    return "mask" in facts.name.lower() or not (last in TRAINED if trained is None else facts.name in trained)
 
 
 def _words(facts: WeightFacts) -> str:

@@ -34,6 +34,11 @@ TABLES = re.compile(r"(^|[._])(\w*embedding\w*|embed_tokens|wte|wpe|lookup)[._]w
 DIGESTED = 1 << 16
 """Entries of a tensor that are digested."""
 
+STATISTICS = ("running_mean", "running_var")
+
+TRAINED = {"weight", "bias", "kernel", *STATISTICS}
+"""Last words of names that say that a tensor of a file is no constant."""
+
 
 @dataclass(frozen=True)
 class WeightFacts:
@@ -82,6 +87,14 @@ def _all_facts(subject: Subject) -> dict[str, WeightFacts]:
 
     device = next((weight.device for weight in weights.values()), "cpu")
     return {found.name: found for found in overlapped(facts, floating, device=device) if found is not None}
+
+
+def is_constant(facts: WeightFacts, trained: set[str] | None = None) -> bool:
+    """Whether it is a mask or what a maximum starts from: infinities of one sign, at most one other value, and not trained."""
+    if facts.nan or not facts.infinite or facts.values > 2 or (facts.values == 2 and facts.infinite == facts.entries):
+        return False
+    last = facts.name.rpartition(".")[2].lower()
+    return "mask" in facts.name.lower() or not (last in TRAINED if trained is None else facts.name in trained)
 
 
 def facts_of_row(row: Mapping[str, Any]) -> WeightFacts:

@@ -62,6 +62,9 @@ def survey(
     answers = tuple(result for result in results if isinstance(result, Answer))
     if subject.faults and not answers:
         raise InputError(next(iter(subject.faults.values())))
+    judged = _to_judge(subject, validation)
+    found = diagnosis_of(judged, subject.name)
+    _forgive_constants(subject)
     unsurveyed = unread(subject, answers)
     if subject.model is None and says_nothing(answers):
         raise nothing_read(subject, unsurveyed, answers)
@@ -70,8 +73,6 @@ def survey(
     skipped += [Skipped(f"weights {name}", reason) for name, reason in subject.faults.items()]
     skipped += skips_of(unsurveyed)
     facts_seen = facts_of(subject, time.perf_counter() - started)
-    judged = _to_judge(subject, validation)
-    found = diagnosis_of(judged, subject.name)
     return Survey(subject.name, answers, tuple(skipped), facts_seen, dict(subject.faults), judged, unsurveyed, found)
 
 
@@ -85,6 +86,16 @@ def _to_judge(subject: Subject, validation: Any) -> Subject:
     rows = seen_before(subject, "weight_facts")
     subject.seen["known weight facts"] = {name: facts_of_row(row) for name, row in rows.items() if row is not None}
     return subject
+
+
+def _forgive_constants(subject: Subject) -> None:
+    """Masks and constants of a graph are infinite on purpose: no faults of a checkpoint."""
+    if subject.faults:
+        from theodolite.evidence.weights import is_constant, weight_facts
+
+        facts = weight_facts(subject)
+        for name in [name for name in subject.faults if name in facts and is_constant(facts[name])]:
+            del subject.faults[name]
 
 
 def _results(

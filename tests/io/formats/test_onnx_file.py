@@ -1,6 +1,7 @@
 """ONNX of its own library."""
 
 import numpy as np
+import pytest
 import torch
 
 import theodolite as th
@@ -35,6 +36,43 @@ def test_onnx_of_its_own_library(tmp_path):
     outside = {"save_as_external_data": True, "location": "data.bin", "size_threshold": 0}
     onnx.save(helper.make_model(graph), str(tmp_path / "apart.onnx"), **outside)
     same(checkpoint(tmp_path / "apart.onnx"), tensors=expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [
+        ("INT64", [0, 1, -1, 127, 128, 2**62, -(2**63)]),
+        ("INT32", [0, 300, -300, 2**31 - 1]),
+        ("UINT8", [0, 128, 255]),
+        ("INT8", [-128, 127]),
+        ("BOOL", [True, False]),
+        ("UINT64", [2**63, 2**64 - 1]),
+        ("FLOAT16", [0.5, -3.25, 65504.0]),
+        ("BFLOAT16", [0.5, -3.25, 1e30]),
+    ],
+)
+def test_onnx_numbers_one_by_one(tmp_path, kind, numbers):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    tensor = helper.make_tensor("v", getattr(TensorProto, kind), (len(numbers),), numbers)
+    assert not tensor.raw_data
+    onnx.save(helper.make_model(helper.make_graph([], "g", [], [], initializer=[tensor])), str(tmp_path / "m.onnx"))
+    expected = numpy_helper.to_array(tensor)
+    found = checkpoint(tmp_path / "m.onnx")["v"].read()
+    known = found.float().tolist() if found.is_floating_point() else found.tolist()
+    assert known == (expected.astype(np.float32) if found.is_floating_point() else expected).tolist()
+
+
+def test_onnx_fewer_numbers_than_the_shape_asks_for(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper
+
+    tensor = helper.make_tensor("v", TensorProto.INT64, (3,), [1, 2, 3])
+    del tensor.int64_data[2:]
+    onnx.save(helper.make_model(helper.make_graph([], "g", [], [], initializer=[tensor])), str(tmp_path / "m.onnx"))
+    with pytest.raises(ValueError, match="expected 3 numbers, got 2"):
+        checkpoint(tmp_path / "m.onnx")["v"].read()
 
 
 def test_onnx_constants_and_graphs_inside_graphs_are_read(tmp_path):

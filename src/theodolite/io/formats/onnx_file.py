@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from theodolite.io.formats._bytes import Cursor
@@ -14,7 +15,7 @@ from theodolite.io.weights import Weight, Weights
 KIND = "ONNX file"
 GRAPH, FUNCTION, NODE, INITIALIZER = 7, 25, 1, 5
 OUTPUT, ATTRIBUTE, VALUE, INNER, SEVERAL, INNERS = 2, 5, 5, 6, 10, 11
-DIMS, TYPE, FLOATS, INT64S, NAME, RAW, DOUBLES, EXTERNAL, LOCATION = 1, 2, 4, 7, 8, 9, 10, 13, 14
+DIMS, TYPE, FLOATS, INT32S, INT64S, NAME, RAW, DOUBLES, UINT64S, EXTERNAL = 1, 2, 4, 5, 7, 8, 9, 10, 11, 13
 """Numbers of the fields of ModelProto, GraphProto, NodeProto, AttributeProto and TensorProto."""
 
 DEEPEST = 16
@@ -39,6 +40,43 @@ TYPES = {
     17: torch.float8_e4m3fn,
     19: torch.float8_e5m2,
 }
+
+OF_KIND = {
+    torch.float32: FLOATS,
+    torch.float64: DOUBLES,
+    torch.int64: INT64S,
+    torch.uint32: UINT64S,
+    torch.uint64: UINT64S,
+    torch.complex64: -1,
+    torch.complex128: -1,
+}
+"""The field that holds numbers one by one; of all other types 32 bits each, of small floats their bits."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A tensor whose numbers lie one after the other in groups of seven bits; calling it reads it."""
+
+    path: str
+    start: int
+    length: int
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+    def __call__(self) -> torch.Tensor:
+        """The tensor."""
+        with Cursor(self.path, self.start) as cursor:
+            groups = np.frombuffer(cursor.take(self.length, most=self.length), dtype=np.uint8)
+        last = np.flatnonzero(groups < 0x80)
+        first = np.concatenate([[0], last[:-1] + 1])
+        if len(last) != math.prod(self.shape) or last[-1] + 1 != len(groups):
+            raise ValueError(f"expected {math.prod(self.shape):,} numbers, got {len(last):,}; save the model again")
+        place = np.arange(len(groups)) - np.repeat(first, last + 1 - first)
+        bits = (groups & 0x7F).astype(np.uint64) << np.minimum(7 * place, 63).astype(np.uint64)
+        numbers = torch.from_numpy(np.add.reduceat(bits, first).view(np.int64)).reshape(self.shape)
+        if self.dtype.is_floating_point:
+            return numbers.to(torch.int16 if self.dtype.itemsize == 2 else torch.uint8).view(self.dtype)
+        return numbers.to(self.dtype)
 
 
 def recognizes(head: bytes, path: Path) -> bool:
@@ -158,10 +196,12 @@ def _weight(tensor: _Tensor, path: Path, source: str) -> Weight:
     if dtype is None:
         return unreadable(name, f"expected a type of numbers for {name}, got ONNX type {tensor.kind}; convert it first")
     size = math.prod(shape) * dtype.itemsize
-    typed = {torch.float32: FLOATS, torch.float64: DOUBLES}.get(dtype, -1)
+    typed = OF_KIND.get(dtype, INT32S)
     for place in (RAW, typed):
         if place in tensor.places and (size or place == RAW):
             start, length = tensor.places[place]
+            if place not in (RAW, FLOATS, DOUBLES):
+                return Weight(name, shape, dtype, Groups(str(path.absolute()), start, length, dtype, shape), source)
             if length != size:
                 raise ValueError(f"{length:,} bytes for {name} of shape {list(shape)}, {dtype}")
             return Weight(name, shape, dtype, Place(str(path.absolute()), start, dtype, shape), source)
@@ -169,7 +209,7 @@ def _weight(tensor: _Tensor, path: Path, source: str) -> Weight:
         return _outside(name, shape, dtype, tensor, path)
     if not size:
         return Weight(name, shape, dtype, Place(str(path.absolute()), 0, dtype, shape), source)
-    return unreadable(name, f"expected the bytes of {name}, got them number by number; save the model with raw_data")
+    return unreadable(name, f"expected the numbers of {name}, got none; save the model with raw_data")
 
 
 def _outside(name: str, shape: tuple[int, ...], dtype: torch.dtype, tensor: _Tensor, path: Path) -> Weight:

@@ -30,7 +30,12 @@ law = Law(
     source="hanin2020; roberts2022, chapter 8",
     predict=lambda slope, width: one_hidden_layer_spread(slope),
     measure=measure,
-    cases=({"slope": 0.0, "width": 16}, {"slope": 0.0, "width": 64}, {"slope": 1.0, "width": 16}),
+    cases=(
+        {"slope": 0.0, "width": 16},
+        {"slope": 0.0, "width": 64},
+        {"slope": 1.0, "width": 16},
+        {"slope": 2.0, "width": 16},
+    ),
     full=({"slope": 0.3, "width": 32},),
     tolerance=0.12,  # exact law: 8 x 3000 kernels know a variance to about 1.5 % (kurtosis up to 6), eight times that
     quantity="n times the relative variance of the tangent kernel",

@@ -41,6 +41,7 @@ law = Law(
         {"widths": (2, 2, 2), "entries": "gauss", "inputs": 1},
         {"widths": (3, 2, 4), "entries": "uniform", "inputs": 3},
         {"widths": (4, 4), "entries": "cauchy", "inputs": 2},
+        {"widths": (1, 1), "entries": "gauss", "inputs": 2},  # few units: the one region of the line itself counts
     ),
     full=(
         {"widths": (2, 3, 1, 2), "entries": "uniform", "inputs": 1},
