@@ -2,8 +2,9 @@
 
 Exact: two matrices that were initialized or trained separately never agree in every bit, so their digests are compared. Not
 reported: one tensor under two names (tied), embeddings and heads whose tie was saved as two tensors, constants, masks, frozen
-tensors, and copies kept on purpose (target, teacher and averaged networks), and grids of coordinates, which go on in even steps. `nn.TransformerEncoder` starts all its layers as
-copies, which training separates: if the entries are still at their initialization, or nothing has moved, it is a note.
+tensors, and copies kept on purpose (target, teacher and averaged networks), and grids of coordinates, which go on in even
+steps. `nn.TransformerEncoder` starts all its layers as copies, which training separates: if the entries are still at their
+initialization, or nothing has moved, it is a note.
 """
 
 import re
