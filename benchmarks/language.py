@@ -1,15 +1,15 @@
 """Byte-level GPTs on Python's own documentation, healthy and with a known fault: what a watch says of each at its end.
 
-    PYTHONPATH=src python -m benchmarks.language --out FILE [--size tiny|pieces|real] [--jobs N] [case ...]
+    PYTHONPATH=src python -m benchmarks.language [case ...] --out FILE [--size NAME] [--jobs N] [--text FILE ...]
 
-Twelve healthy trainings (three sizes, four step sizes from a third to three times the best, with warm-up and without), of
-which no finding above a note may be raised (a step size called wrong is trained with the advice as well) and whose printed
-numbers are held against a second computation: loss and accuracy
-over places in one numpy pass, and the floor of single bytes by counting. Twelve trainings with one fault each, of which the
-cause must be named first. Last a GPT of 98 million parameters on the device: seconds of the diagnosis and its peak of memory
-beside that of training, and the best of four step sizes of each shape, by training alone. `real` is for a GPU (three minutes on
-an H200); `tiny` trains each case in seconds on one core, and so does `pieces`, in 512 tokens, half of which are byte pairs. The
-file is written as cases end, and after `--limit` seconds none is begun.
+Twelve healthy trainings (three sizes, four step sizes from a third to three times the best, with warm-up and without), of which
+no finding above a note may be raised (a step size called wrong is trained with the advice as well) and whose printed numbers
+are held against a second computation: loss and accuracy over places in one numpy pass, and the floor of single bytes by
+counting. Twelve trainings with one fault each, of which the cause must be named first. Last a GPT of 98 million parameters on
+the device: seconds of the diagnosis and its peak of memory beside that of training, and the best of four step sizes of each
+shape, by training alone. `real` is for a GPU (three minutes on an H200); `tiny` trains each case in seconds on one core, and so
+does `pieces`, in 512 tokens, half of which are byte pairs; `small` takes a minute a case. The file is written as cases end, and
+after `--limit` seconds none is begun.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ PADDING = 0
 
 
 @functools.cache
-def text() -> np.ndarray:
-    """The topics of pydoc and the docstrings of the standard library, as bytes."""
+def text(files: tuple[Path, ...] = ()) -> np.ndarray:
+    """Files as bytes; without any the topics of pydoc and the docstrings of the standard library."""
+    if files:
+        return np.frombuffer(b"\n\n".join(file.read_bytes() for file in files), dtype=np.uint8)
     found = [value for _, value in sorted(pydoc_data.topics.topics.items())]
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
         with contextlib.suppress(SyntaxError, UnicodeDecodeError):
@@ -57,14 +59,16 @@ def text() -> np.ndarray:
 
 
 @functools.cache
-def tokens(pieces: int) -> np.ndarray:
+def tokens(pieces: int, files: tuple[Path, ...]) -> np.ndarray:
     """The text in bytes and so many byte pairs, learned from the beginning of it."""
-    return encoded(text(), learned_pairs(text()[:100_000], pieces)) if pieces else text()
+    return encoded(text(files), learned_pairs(text(files)[:100_000], pieces)) if pieces else text(files)
 
 
-def windows(count: int, context: int, seed: int, *, held_out: bool, pieces: int = 0) -> Tensor:
+def windows(
+    count: int, context: int, seed: int, *, held_out: bool, pieces: int = 0, files: tuple[Path, ...] = ()
+) -> Tensor:
     """Contexts of one token more than asked for; every tenth stretch of 8192 tokens is for validation alone."""
-    whole = tokens(pieces)
+    whole = tokens(pieces, files)
     stretches = [part for part in np.array_split(whole, len(whole) // 8192) if len(part) > context + 1]
     own = [part for i, part in enumerate(stretches) if (i % 10 == 9) == held_out]
     draw = np.random.default_rng(seed)
@@ -166,11 +170,13 @@ class Size:
     steps: int
     every: int
     pieces: int = 0
+    files: tuple[Path, ...] = ()
 
 
 SIZES = {
     "tiny": Size(((2, 48), (2, 64), (3, 64)), (4e-3, 4e-3, 3e-3), 64, 32, 300, 30),
     "pieces": Size(((2, 48), (2, 64), (3, 64)), (4e-3, 4e-3, 3e-3), 64, 32, 300, 30, 256),
+    "small": Size(((2, 96), (2, 128), (3, 128)), (4e-3, 4e-3, 3e-3), 64, 32, 240, 30),
     "real": Size(((2, 128), (6, 256), (8, 384)), (4e-3, 2e-3, 1.5e-3), 256, 32, 400, 40),
 }
 FACTORS = (0.33, 0.7, 1.5, 3.0)
@@ -217,7 +223,7 @@ def cases(size: Size) -> list[Case]:
 
 def rows_of(case: Case, count: int, size: Size, seed: int, *, held_out: bool) -> tuple[Tensor, Tensor]:
     context = size.context
-    whole = windows(count, context, seed, held_out=held_out, pieces=size.pieces)
+    whole = windows(count, context, seed, held_out=held_out, pieces=size.pieces, files=size.files)
     draw = torch.Generator().manual_seed(seed)
     if case.rows == "padding":  # most lines end early, and the rest of the context is padding that counts
         ends = torch.randint(context // 8, context // 2, (count, 1), generator=draw)
@@ -504,11 +510,12 @@ def main() -> None:
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--size", choices=list(SIZES), default="real" if DEVICE == "cuda" else "tiny")
+    parser.add_argument("--text", type=Path, nargs="*", default=[], help="files to learn instead of the documentation")
     parser.add_argument("--jobs", type=int, default=8 if DEVICE == "cuda" else 1)
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no case is begun")
     parser.add_argument("--full", action="store_true", help="print all that is known of each case")
     given = parser.parse_args()
-    size = SIZES[given.size]
+    size = replace(SIZES[given.size], files=tuple(given.text))
     chosen = [c for c in cases(size) if not given.cases or any(q in c.name for q in given.cases)]
     sweep = [(i, f) for i in range(len(size.shapes)) for f in SWEPT if not given.cases or "sweep" in given.cases]
     began = time.perf_counter()

@@ -91,3 +91,22 @@ def test_adapters_are_known_by_their_shapes(idle):
     model = network(0)
     model[2] = Low(model[2])
     assert bool(judged("adapter-idle", {"model": model, "data": clouds(0, 256), "loss": cross_entropy})) == idle
+
+
+@pytest.mark.parametrize("scale", [0, 0.5])
+def test_adapters_of_convolutions_are_known_by_their_shapes(scale):
+    class Low(nn.Module):
+        def __init__(self, base):
+            super().__init__()
+            self.base = base.requires_grad_(False)
+            self.squeeze = nn.Conv2d(base.in_channels, 3, 3, padding=1, bias=False)
+            self.expand = nn.Conv2d(3, base.out_channels, 1, bias=False)
+            nn.init.zeros_(self.expand.weight)
+
+        def forward(self, x):
+            return self.base(x) + scale * self.expand(self.squeeze(x))
+
+    torch.manual_seed(0)
+    model = nn.Sequential(Low(nn.Conv2d(4, 8, 3, padding=1)), nn.ReLU(), nn.Flatten(), nn.Linear(128, CLASSES))
+    x, y = torch.randn(64, 4, 4, 4), torch.randint(CLASSES, (64,))
+    assert bool(judged("adapter-idle", {"model": model, "data": (x, y), "loss": cross_entropy})) is not bool(scale)

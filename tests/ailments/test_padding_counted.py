@@ -71,3 +71,22 @@ def test_tags_of_words_most_of_which_are_one_are_no_padding_unless_padded_places
     (found,) = alarms("padding-counted", {"model": model, "data": (x, counted), "loss": loss})
     assert found.suggested == {"ignore_index": -100}  # 0 is also the tag of most words
     assert f"where the input is {WORDS - 1}" in found.remedy
+
+
+def test_padding_at_the_beginning_counts_as_well():
+    known = given(-100)
+    x, y = known["data"]
+    (found,) = alarms("padding-counted", {**known, "data": (x.flip(1), y.flip(1))})
+    assert found.suggested == {"ignore_index": PADDING}
+    assert not alarms("padding-counted", {**given(PADDING), "data": (x.flip(1), y.flip(1))})
+
+
+def test_what_a_decoder_is_given_is_asked_beside_a_source_of_another_length():
+    class Decoder(Answers):
+        def forward(self, source, x):
+            return super().forward(x)
+
+    known = given(-100)
+    x, y = known["data"]
+    source = torch.randint(1, WORDS, (100, 7), generator=torch.Generator().manual_seed(1))
+    assert alarms("padding-counted", {**known, "model": Decoder(), "data": ((source, x), y)})

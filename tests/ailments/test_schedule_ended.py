@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from fixtures.judging import alarms, judged
+from fixtures.judging import alarms, judged, subject_of
 from fixtures.trained import batches_of, clouds, network, trained
+from theodolite import catalogue
 
 STEPS = 300
 
@@ -44,3 +45,10 @@ def test_the_healthy_are_not_even_told(build):
 def test_it_says_whether_the_step_fell_or_never_rose():
     fell, _, never = (judged("schedule-ended", build(0))[-1].says for build in SICK)
     assert "fell from" in fell and "never rose" in never
+
+
+def test_a_run_that_only_had_to_go_on_at_its_step_is_told_of_its_schedule():
+    """A copy of fewer steps than the run had with a step is no better from its start; gone on with, it is."""
+    known = run(0, lambda step: max(0.0, 1 - step / 20))
+    names = {one.change.name for one in catalogue.ailment("schedule-ended").interventions(subject_of(known))}
+    assert names == {"no schedule", "more steps"}

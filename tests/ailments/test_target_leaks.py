@@ -183,3 +183,31 @@ def test_labels_that_a_model_is_given_for_its_own_loss_are_no_leak():
     optimizer = torch.optim.Adam(own.parameters())
     subject = {"model": own, "data": (*text, text[1]), "loss": tokens, "optimizer": optimizer}
     assert not alarms("target-leaks", subject)
+
+
+class Coded(nn.Module):
+    """A text is put into a code, from which it is read again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.reads, self.code = nn.Embedding(12, 8), nn.GRU(8, 16, batch_first=True), nn.Linear(16, 16)
+        self.says, self.out = nn.GRU(8, 16, batch_first=True), nn.Linear(16, 12)
+
+    def forward(self, x):
+        h = self.words(x)
+        given = F.pad(h[:, :-1], (0, 0, 1, 0))
+        return self.out(self.says(given, self.code(self.reads(h)[1]))[0])
+
+
+@pytest.mark.parametrize("coded", [True, False])
+def test_a_text_that_is_read_from_a_code_is_no_leak(coded):
+    torch.manual_seed(0)
+    x = torch.randint(0, 12, (256, 10))
+    model = Coded() if coded else nn.Sequential(nn.Embedding(12, 16), nn.Linear(16, 12))
+    loss = lambda o, y: F.cross_entropy(o.flatten(0, 1), y.flatten())  # noqa: E731
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss(model(x), x).backward()
+        optimizer.step()
+    assert bool(alarms("target-leaks", {"model": model, "data": (x, x), "loss": loss})) is not coded

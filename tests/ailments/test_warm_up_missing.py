@@ -54,7 +54,7 @@ SICK = (lambda seed: run(seed, lr=0.1, warm=1),)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_run_that_a_warm_up_saves_is_found(seed):
     found = alarms("warm-up-missing", run(seed, lr=0.1, warm=1))
-    assert found and found[0].suggested == {"warm_up_steps": 19}
+    assert found and found[0].suggested == {"warm_up_steps": 50}
 
 
 @pytest.mark.parametrize("given", [{"lr": 1e-2, "warm": 1}, {"lr": 3e-2, "warm": 40}])

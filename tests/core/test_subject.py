@@ -171,3 +171,21 @@ def test_a_loader_is_not_started_again_for_every_question():
     before = Counted.started
     assert all(subject.has(need) for need in ("data", "loss", "data", "loss"))
     assert Counted.started - before <= 2
+
+
+def test_a_loss_may_take_all_that_a_model_answers_by_name():
+    ids = torch.arange(20).reshape(10, 2) % 5
+
+    def loss(answer, target):
+        return F.cross_entropy(answer["logits"], target) + answer["hidden"][0].square().mean()
+
+    one = Subject(Named(), data=[{"input_ids": ids, "labels": Y}], loss=loss)
+    batch = one.data.first()
+    assert one.loss_on(batch).item() == pytest.approx(loss(one.output(batch), Y).item())
+    plain = Subject(Named(), data=[{"input_ids": ids, "labels": Y}], loss=F.cross_entropy)
+    assert isinstance(plain.answer(batch), torch.Tensor)
+
+
+def test_several_inputs_may_be_a_tuple_of_their_own():
+    two = Subject(TwoInputs(), data=((X, X), Y), loss=F.cross_entropy)
+    assert sum(len(batch) for batch in two.batches()) == 10

@@ -51,3 +51,14 @@ def test_a_variance_beside_a_mean_is_fitted_at_the_scale_of_the_targets():
     y = 1e3 * torch.randn(96, generator=G)
     one = subject(Both(), y, lambda o, t: F.gaussian_nll_loss(o[0], t, o[1]))
     assert constant_loss(one) == pytest.approx(0.5 + math.log(1e3), abs=0.3)
+
+
+@pytest.mark.parametrize("kind", ["triplets", "pairs alike", "density"])
+def test_a_loss_that_compares_answers_with_each_other_has_that_of_equal_ones(kind):
+    losses = {
+        "triplets": lambda o, _: F.triplet_margin_loss(o[:, 0], o[:, 1], o[:, 2], margin=0.7),
+        "pairs alike": lambda o, _: 0.1 + F.mse_loss(o[:, 0], o[:, 1]),  # equal answers are the best there are
+        "density": lambda o, _: 5 + 0.5 * o.square().mean(),  # what they cost depends on what they are
+    }
+    one = subject(Reshaped(3, 4), torch.zeros(96), losses[kind])
+    assert constant_loss(one) == pytest.approx(0.7 if kind == "triplets" else math.nan, abs=1e-5, nan_ok=True)

@@ -27,6 +27,15 @@ def test_a_relation_stands_out_and_noise_does_not():
     assert true.visible == 3 * true.null_error
 
 
+def test_a_checkerboard_over_coordinates_is_no_noise():
+    g = torch.Generator().manual_seed(0)
+    x = 2 * torch.rand(1000, 2, generator=g) - 1
+    board = relation_of(Batch((x,), {}, (7 * x).floor().sum(1).long() % 2))
+    noise = relation_of(Batch((x,), {}, torch.randint(2, (1000,), generator=g)))
+    assert board.correlation > 0.5 and board.p_value <= 0.01
+    assert noise.correlation - noise.null < noise.visible
+
+
 def test_of_labels_of_which_a_share_is_random_that_share_is_lost():
     x = sample(None).inputs[0]
     right, draw = (x[:, 0] > 0).long(), torch.Generator().manual_seed(1)

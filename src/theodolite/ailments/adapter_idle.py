@@ -41,14 +41,20 @@ def adapters_in(model: nn.Module) -> list[_Adapter]:
 
 
 def _beside_a_frozen_matrix(name: str, module: nn.Module) -> _Adapter | None:
-    """Two thin factors of a frozen matrix's shape, trained or with one of them at zero, and no other matrix beside them."""
-    matrices = sorted((p for p in module.parameters() if p.ndim == 2), key=lambda p: p.numel())
+    """Two thin factors of a frozen matrix's shape, trained or with one of them at zero, and no other matrix beside them.
+
+    A convolution is the matrix of its patches: the factors are one to a few channels and one of single pixels behind it.
+    """
+    matrices = sorted((p for p in module.parameters() if p.ndim > 1), key=lambda p: p.numel())
     if len(matrices) != 3 or matrices[2].requires_grad:
         return None
-    (down, up, whole), rank = matrices, min(matrices[0].shape)
-    outputs, inputs = whole.shape
-    shapes = {tuple(down.shape), tuple(up.shape)}
-    thin = rank < min(whole.shape) and shapes in ({(rank, inputs), (outputs, rank)}, {(inputs, rank), (rank, outputs)})
+    down, up, whole = matrices
+    (outputs, inputs), rank = whole.flatten(1).shape, min(down.flatten(1).shape)
+    shapes = {tuple(down.flatten(1).shape), tuple(up.flatten(1).shape)}
+    thin = rank < min(outputs, inputs) and shapes in (
+        {(rank, inputs), (outputs, rank)},
+        {(inputs, rank), (rank, outputs)},
+    )
     used = down.requires_grad or up.requires_grad or not down.any() or not up.any()
     return _Adapter(name, down, up) if thin and used else None
 

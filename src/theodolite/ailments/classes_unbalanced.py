@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from theodolite.ailments.labels_ignored import IGNORED
+from theodolite.ailments.labels_ignored import none_counts
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
@@ -40,7 +40,10 @@ def judge(subject: Subject) -> Iterator[Finding]:
     targets = all_targets(subject)
     alone = _one_target(targets)
     if alone:
-        yield alone
+        if not none_counts(
+            subject, batches(subject)[0]
+        ):  # those that the loss leaves out are told of by labels-ignored
+            yield alone
         return
     classes = None if task(subject).kind == "numbers" else classes_in(targets)  # counts are no classes
     if classes is None:
@@ -131,8 +134,6 @@ def _one_target(targets: Tensor | None) -> Finding | None:
         return None
     if not bool((targets == targets.flatten()[0]).all()):
         return None
-    if not targets.is_floating_point() and int(targets.flatten()[0]) == IGNORED:
-        return None  # which the loss leaves out: `labels-ignored` has the words for it
     return Finding(
         severity="critical",
         where="targets",

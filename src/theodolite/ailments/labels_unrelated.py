@@ -1,14 +1,14 @@
 """Do the inputs say anything about the targets at all?
 
-Two independent tests must both find nothing. The first is a kernel machine with the tangent kernel of a wide network (on counts
-of tokens and of neighboring pairs if the inputs are integers, on what lies around one place of each image if targets are maps):
-its leave-one-out answers are correlated with the targets, and with 99 permutations of them. The second is the network: the
-correlation of its answers with held-out targets, or a short training on a copy. If a share q of the labels is right, the
-correlation is q times that of clean labels. The check states its
-power: a correlation within three standard deviations of permuted targets cannot be seen, and if 0.2 would
-not be visible, it says nothing. If both correlations are below 0.2 but not zero, the labels are mostly noise or the
-inputs lack what decides them: a warning. Permuted targets give a p-value above 0.01 in 99 of 100 cases; related ones are called
-unrelated only if both the kernel and the network fail.
+Two independent tests must both find nothing. The first is a kernel machine with the tangent kernel of a wide network (on
+counts of tokens and of neighboring pairs if the inputs are integers, on what lies around one place of each image if targets
+are maps; on a few coordinates a local kernel, too, for targets may vary faster than a network follows): its leave-one-out
+answers are correlated with the targets, and with 99 permutations of them. The second is the network: the correlation of its
+answers with held-out targets, or a short training on a copy. If a share q of the labels is right, the correlation is q times
+that of clean labels. The check states its power: a correlation within three standard deviations of permuted targets cannot be
+seen, and if 0.2 would not be visible, it says nothing. If both correlations are below 0.2 but not zero, the labels are mostly
+noise or the inputs lack what decides them: a warning. Permuted targets give a p-value above 0.01 in 99 of 100 cases; related
+ones are called unrelated only if both the kernel and the network fail.
 """
 
 import math

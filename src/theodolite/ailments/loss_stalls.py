@@ -20,6 +20,7 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, distinct_batches, first_rows, times_drawn
+from theodolite.evidence.constant_answers import compares_answers
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, found_by, has_won
 from theodolite.evidence.kernel_machine import attained
@@ -139,7 +140,9 @@ def _at_constant(subject: Subject) -> Iterator[Finding]:
         severity="critical",
         says=f"Nothing was learned {after_steps(subject)}: the loss is {score.loss:.3g}, and {constant:.3g} when ignoring the "
         f"input.{' No change that was tried on a copy helped.' if tried else ''}",
-        remedy="train on one batch until its loss is zero: if it cannot, the path from input to loss is broken; if it can, "
+        remedy="look at ten samples: is what should be alike closer than what should differ?"
+        if compares_answers(subject)
+        else "train on one batch until its loss is zero: if it cannot, the path from input to loss is broken; if it can, "
         "look at the data",
         evidence=(
             evidence("loss", score.loss, stderr=score.stderr),

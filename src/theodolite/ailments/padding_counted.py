@@ -1,8 +1,9 @@
 """Does the loss count padding?
 
-Exact: places that count hold padding, an input that fills the ends of sequences and is nowhere else, and all have one target; or
-targets are tokens and most of them are one that never occurs among the inputs, as in a masked model whose labels are 0
-where nothing is masked. The network learns to predict padding. Tags of words are no tokens: most of them may be one.
+Exact: places that count hold padding, an input that fills the ends of sequences (or their beginnings) and is nowhere else,
+and all have one target; or targets are tokens and most of them are one that never occurs among the inputs, as in a masked
+model whose labels are 0 where nothing is masked. The network learns to predict padding. Tags of words are no tokens: most of
+them may be one.
 """
 
 from collections.abc import Iterator
@@ -21,13 +22,15 @@ def judge(subject: Subject) -> Iterator[Finding]:
     meant, sample = task(subject), samples(subject)
     if meant.kind != "classes" or meant.one_hot or sample is None or sample.target is None:
         return
-    x, y = sample.inputs[0], sample.target
-    if x.is_floating_point() or y.ndim != 2 or y.shape != x.shape:
+    y = sample.target
+    beside = [x for x in sample.inputs if not x.is_floating_point() and x.shape == y.shape and int(x.max()) > 1]
+    if y.ndim != 2 or not beside:  # a mask is no input whose padding counts
         return
+    x = beside[0]
     counts = meant.counts(y)
     if int(counts.sum()) < FEWEST:
         return
-    padded = counts & _padding(x)
+    padded = counts & (_padding(x) | _padding(x.flip(1)).flip(1))
     share = float(padded.sum() / counts.sum())
     tokens = 2 * int(y[counts].max()) > int(x.max())  # tags are fewer
     common = int(y[padded].mode().values) if bool(padded.any()) else 0

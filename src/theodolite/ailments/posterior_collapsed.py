@@ -1,8 +1,9 @@
 """Has the posterior of a variational autoencoder collapsed onto the prior?
 
-If an answer has three parts, two of which have the same shape and are not compared with the target, these two are the mean and
-the log variance of a code. After training the code is idle if its means do not vary with the input and its variance is one. The
-decoder can then only give a constant answer, and the reconstruction explains nothing.
+If an answer has two parts (n, units) of the same shape besides what is compared with the target, these are the mean and the
+log variance of a code; what was drawn from them, or is an input handed on, is neither. After training the code is idle if its
+means do not vary with the input and its variance is one. The decoder can then only give a constant answer, and the
+reconstruction explains nothing.
 """
 
 from collections.abc import Iterator
@@ -18,14 +19,18 @@ from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite, scores, task
 from theodolite.evidence.thresholds import MISSED, PARTS, RARELY
+from theodolite.io.batches import Batch
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     if subject.model is None or not was_trained(subject) or not is_finite(subject):
         return
+    whole = batches(subject)
     with untouched(subject.model), torch.no_grad():
-        answers = [members_of(subject.answer(batch)) for batch in batches(subject)[:PARTS]]
-    code = _code(answers, task(subject).member)
+        answers = [members_of(subject.answer(batch)) for batch in whole[:PARTS]]
+        torch.manual_seed(1)
+        again = members_of(subject.answer(whole[0]))
+    code = _code(answers, again, [task(subject).member, *_handed_on(answers[0], whole[0])])
     if code is None:
         return
     mean, log_variance = code
@@ -48,11 +53,25 @@ def judge(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def _code(answers: list[list[Tensor]], target: int) -> tuple[Tensor, Tensor] | None:
-    """The mean and the log variance of a code, where an answer has just two more tensors of one shape (n, units)."""
-    first = answers[0] if answers else []
-    others = [place for place in range(len(first)) if place != target]
-    if len(others) != 2 or any(first[p].ndim != 2 for p in others) or first[others[0]].shape != first[others[1]].shape:
+def _handed_on(answer: list[Tensor], batch: Batch) -> list[int]:
+    """The places of what an answer only repeats: an input, or a part before it."""
+    before = [*batch.tensors(), *answer]
+    given = len(before) - len(answer)
+    return [
+        place
+        for place, part in enumerate(answer)
+        if any(other.shape == part.shape and torch.equal(other, part) for other in before[: given + place])
+    ]
+
+
+def _code(answers: list[list[Tensor]], again: list[Tensor], left_out: list[int]) -> tuple[Tensor, Tensor] | None:
+    """The mean and the log variance of a code, where an answer has just two more tensors of one shape (n, units).
+
+    What differs in a second pass was drawn.
+    """
+    first = answers[0]
+    others = [p for p, part in enumerate(first) if p not in left_out and part.ndim == 2 and torch.equal(part, again[p])]
+    if len(others) != 2 or first[others[0]].shape != first[others[1]].shape:
         return None
     mean, log_variance = (torch.cat([parts[p] for parts in answers]).double() for p in others)
     return mean, log_variance

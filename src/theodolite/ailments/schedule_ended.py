@@ -1,10 +1,10 @@
 """Does the schedule end too early, or never warm up?
 
-The learning rate of every group is known at each look. A schedule that counts epochs but is stepped after each batch ends near
-zero early in the run; a warm-up that counts more steps than the run has never ends. Both are facts: for at least half of the
-steps the learning rate was below a fiftieth of the optimizer's own. Whether it costs anything is tried: the same training at
-the optimizer's learning rate throughout. While training, the steps themselves tell: their learning rate was so small a share of
-its largest that float32 would round it away.
+The learning rate of every group is known at each look. A schedule that counts epochs but is stepped after each batch ends
+near zero early in the run; a warm-up that counts more steps than the run has never ends. Both are facts: for at least half of
+the steps the learning rate was below a fiftieth of the optimizer's own. Whether it costs anything is tried: the same training
+at the optimizer's learning rate throughout, or the run gone on with at it. While training, the steps themselves tell: their
+learning rate was so small a share of its largest that float32 would round it away.
 """
 
 import itertools
@@ -96,6 +96,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if share_without_step(subject) >= CRITICAL:
         found = found_by(_says(subject), REMEDY, {"schedule": "constant", "lr": _made_with(subject)})
         yield Intervention(Change("no schedule", prepare=_constant(subject)), found, rank=6, sign=True)
+        yield Intervention(Change("more steps", from_here=True), found, rank=6, sign=True)
 
 
 def _constant(subject: Subject) -> Callable[[nn.Module, torch.optim.Optimizer], None]:

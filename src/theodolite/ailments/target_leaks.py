@@ -17,7 +17,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import Sample, batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.task import scores, task
-from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MOST, ROUNDING, ROWS
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MOST, ROUNDING, ROWS, WORST
 from theodolite.evidence.token_counts import target_shift
 from theodolite.io.batches import Batch
 
@@ -71,13 +71,32 @@ def _part(subject: Subject, sample: Sample) -> Iterator[Finding]:
                 return
 
 
-@torch.no_grad()
 def _moves(subject: Subject, which: int, seen: int, place: int, *, by_place: bool = False) -> bool:
     """Whether another token at one place of an input changes the answer at a place, or at all where answers have no places."""
+    moved = _moved(subject, which, seen)
+    if by_place and len(moved) < 2:
+        return False
+    return float(moved[place] if place < len(moved) else moved.max()) > ROUNDING
+
+
+def _copies(subject: Subject, which: int, seen: int) -> bool:
+    """Whether an answer depends on the input at its own place, and not only as much as earlier answers do.
+
+    Where most places count a text may be put into a code and read from it.
+    """
+    moved, target = _moved(subject, which, seen), batches(subject)[0].target
+    if len(moved) <= seen or float(task(subject).counts(target).double().mean()) < CRITICAL:
+        return float(moved[min(seen, len(moved) - 1)]) > ROUNDING
+    return float(moved[seen]) > max(ROUNDING, WORST * float(moved[:seen].median()))
+
+
+@torch.no_grad()
+def _moved(subject: Subject, which: int, seen: int) -> Tensor:
+    """How far another token at one place of an input moves the answer at each place, or all of it where it has no places."""
     assert subject.model is not None
     batch = first_rows(batches(subject)[0], ROWS)
     if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()) or len(batch.tensors()) <= which:
-        return False
+        return torch.zeros(1)
     x = batch.tensors()[which]
     changed, other = x.clone(), x.roll(1, 0)[:, seen]
     changed[:, seen] = other.where(other != x[:, seen], x[:, seen - 1])
@@ -85,11 +104,8 @@ def _moves(subject: Subject, which: int, seen: int, place: int, *, by_place: boo
         before, after = (
             members_of(subject.answer(_with(batch, which, given)))[task(subject).member] for given in (x, changed)
         )
-    has_places = before.ndim > 2 and place < before.shape[1]
-    if by_place and not has_places:
-        return False
-    moved = (after - before)[:, place] if has_places else after - before
-    return float(moved.abs().max()) > ROUNDING * float(before.abs().max())
+    moved = (after - before).abs() / before.abs().max().clamp(min=1e-300)
+    return moved.transpose(0, 1).flatten(1).amax(1) if before.ndim > 2 else moved.max().reshape(1)
 
 
 def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]:
@@ -102,7 +118,7 @@ def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]
     own = scores(subject)[0]
     reached = "" if own is None else f" That is why the training loss is {own.loss:.3g}."
     middle = sample.target.shape[1] // 2
-    if shift == 0 and not _moves(subject, which, middle, middle):
+    if shift == 0 and not _copies(subject, which, middle):
         return  # labels that a model is given for its own loss, say: its answers do not depend on them
     if shift == 0:
         yield Finding(

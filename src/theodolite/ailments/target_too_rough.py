@@ -73,12 +73,17 @@ def share_beyond(subject: Subject) -> float:
         x, sample, model = _coordinates(subject), samples(subject), subject.model
         if x is None or sample is None or sample.target is None or model is None or not is_finite(subject):
             return math.nan
-        if task(subject).kind != "numbers" or _first(model, x.shape[1]) is None:
+        kind, target = task(subject).kind, sample.target
+        if kind == "classes" and target.ndim == 1:
+            target = nn.functional.one_hot(target.long() - int(target.min()))
+        elif kind not in ("numbers", "labels"):
+            return math.nan
+        if _first(model, x.shape[1]) is None:
             return math.nan
         rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:SAMPLES].to(x.device)
         with at_weights(model, beginning(subject)):
             kernel = empirical_ntk(model, x[rows]).double().cpu()
-        y = sample.target[rows].double().cpu().reshape(len(rows), -1)
+        y = target[rows].double().cpu().reshape(len(rows), -1)
         y = y - y.mean(0)
         values, vectors = torch.linalg.eigh(kernel)
         within = (vectors.T @ y).square().sum(1)

@@ -2,9 +2,9 @@
 
 Early in training a moving average of squared gradients is based on little: Adam's first updates are signs of single gradients,
 whatever their size, and with normalization after the residual (post-norm) gradients near the output are large at the start.
-Neither is taken for granted: the same training runs on a copy with its learning rate rising linearly over the first tenth of
-the trial. A missing warm-up is reported if this recovers what the run has lost; if a smaller learning rate is needed
-throughout, the trial fails in the other nine tenths.
+Neither is taken for granted: the same training runs on a copy with its learning rate rising linearly over its first tenth, at
+least fifty steps where that leaves half of the trial. A missing warm-up is reported if this recovers what the run has lost; if
+a smaller learning rate is needed throughout, the trial fails in its other part.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, longest_trial
 from theodolite.evidence.start import largest_lr, planned_steps
-from theodolite.evidence.thresholds import A_FEW, CRITICAL, DEPTH, WORTH
+from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, DEPTH, WORTH
 from theodolite.evidence.trial import Change, warming_up
 
 
@@ -23,8 +23,12 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     if sum(p.ndim > 1 for p in subject.model.parameters()) < DEPTH:
         return
-    steps = max(A_FEW, int(WORTH * longest_trial(subject)))
-    yield Intervention(Change("warm-up", prepare=warming_up(steps)), _found, rank=38)
+    yield Intervention(Change("warm-up", prepare=warming_up(_steps(longest_trial(subject)))), _found, rank=38)
+
+
+def _steps(whole: int) -> int:
+    """Of so many steps a tenth; in fewer than fifty nothing has become calmer, but half of a short training is left as it was."""
+    return max(A_FEW, int(WORTH * whole), min(A_RUN, whole // 2))
 
 
 def _warms_up(subject: Subject) -> bool:
@@ -34,7 +38,7 @@ def _warms_up(subject: Subject) -> bool:
 
 
 def _found(outcome: Outcome) -> Finding:
-    steps = max(1, int(WORTH * planned_steps(outcome.subject)))
+    steps = _steps(planned_steps(outcome.subject))
     return finding_of(
         outcome,
         f"Training starts with its full learning rate of {largest_lr(outcome.subject):g} and does not recover from its "

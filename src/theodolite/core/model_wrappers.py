@@ -1,8 +1,10 @@
-"""What people wrap a model in, taken off: parallel copies, compilation, layers that wait for their first batch."""
+"""What people wrap a model in, taken off: parallel copies, compilation, lazy layers, the named parts of an answer."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +77,37 @@ def prepared(model: nn.Module, data: Any, loss: Any) -> tuple[nn.Module, Any, An
         model = made_by(model, batch.inputs, dict(batch.keywords))
         data = replace(waiting, model=model)
     return model, data, loss
+
+
+class OfWholeAnswer:
+    """A loss that takes all that a model answers, of which one part is called ``logits``."""
+
+    def __init__(self, loss: Callable[[Any, Any], Any]) -> None:
+        self.loss = loss
+
+    def __call__(self, answer: Any, target: Any) -> Any:
+        """The loss of all of it."""
+        return self.loss(answer, target)
+
+
+def part_for(loss: Any, answer: Any) -> Any:
+    """What a loss is given of an answer: its ``logits`` where parts have names, unless it takes all of them."""
+    named = isinstance(answer, Mapping) and "logits" in answer and not isinstance(loss, OfWholeAnswer)
+    return answer["logits"] if named else answer
+
+
+def takes_whole(loss: Callable[[Any, Any], Any], answer: Any, target: Any) -> bool:
+    """Whether a loss refuses the ``logits`` of an answer with named parts and takes all of it."""
+    part = part_for(loss, answer)
+    if part is answer:
+        return False
+    try:
+        loss(part, target)
+    except Exception:
+        with contextlib.suppress(Exception):
+            loss(answer, target)
+            return True
+    return False
 
 
 def as_batches(data: Any, model: nn.Module) -> Any:

@@ -27,7 +27,7 @@ from theodolite.core.checks import (
     tensors_in,
 )
 from theodolite.core.lazy_torch import is_module, torch
-from theodolite.core.model_wrappers import as_batches, bare_model, prepared
+from theodolite.core.model_wrappers import OfWholeAnswer, as_batches, bare_model, part_for, prepared, takes_whole
 from theodolite.core.state import untouched
 from theodolite.io.store import Store
 from theodolite.io.weights import Weights, are_weights, weights_of
@@ -165,7 +165,7 @@ class Subject:
     def answer(self, batch: Batch, model: nn.Module | None = None) -> Any:
         """What the loss is given: all that the model (or a copy of it) answers, or its ``logits`` where parts have names."""
         found = self.output(batch) if model is None else model(*batch.inputs, **batch.keywords)
-        return found["logits"] if isinstance(found, Mapping) and "logits" in found else found
+        return part_for(self.loss, found)
 
     def loss_on(self, batch: Batch, model: nn.Module | None = None) -> Tensor:
         """The user's loss of the model, or of a copy of it, on a batch."""
@@ -229,7 +229,10 @@ class Subject:
     def _check_loss(self, batch: Batch) -> None:
         assert self.loss is not None
         with torch.no_grad():
-            answer = self.answer(batch)
+            whole = self.output(batch)
+            if takes_whole(self.loss, whole, batch.target):
+                self._set(loss=OfWholeAnswer(self.loss))
+            answer = part_for(self.loss, whole)
         check_labels(answer, batch.target, self.loss, self.data.target_column)
         try:
             check_loss(self.loss_on, batch)

@@ -11,7 +11,8 @@ from theodolite.core.plain_steps import made_optimizer
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, reads_targets, training_and_held_out, validation_parts
-from theodolite.evidence.drawn_outputs import Shape, members_of, output_shapes, quiet, rebuilt, size_of
+from theodolite.evidence.drawn_outputs import Shape, drawn_outputs, members_of, output_shapes, quiet, rebuilt, size_of
+from theodolite.evidence.output_tail import least_loss
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import A_FEW, AT_ONCE, CRITICAL, MANY, ROUNDING, ROWS, SEARCH
 from theodolite.io.batches import Batch
@@ -48,7 +49,7 @@ def _constant_on(subject: Subject, parts: Sequence[Batch], *, own: bool = False)
 
     ``own``: the shares of these parts may be better than those of the training data, where other classes are common there.
     """
-    if told_from(subject):
+    if told_from(subject) or compares_answers(subject):
         losses = [_equal_answers(subject, part) for part in parts]
         sizes = [len(part) for part in parts]
         return sum(a * n for a, n in zip(losses, sizes, strict=True)) / max(1, sum(sizes)), losses
@@ -83,8 +84,35 @@ def told_from(subject: Subject) -> int:
     return int(subject.once("candidates of a sample", measured))
 
 
-def _equal_answers(subject: Subject, batch: Batch) -> float:
-    """The loss where every sample has the same answer; not a number where it refuses."""
+def compares_answers(subject: Subject) -> bool:
+    """Whether a loss without targets compares answers with each other alone, and can fall below what equal ones cost.
+
+    Equal answers then cost the same whatever they are, as in a triplet loss the margin.
+    """
+
+    def measured() -> bool:
+        if subject.model is None or subject.loss is None or not batches(subject) or reads_targets(subject):
+            return False
+        batch, loss = first_rows(batches(subject)[0], ROWS), subject.loss
+        equal = [_equal_answers(subject, batch, seed) for seed in range(2)]
+        if not equal[0] > 0 or abs(equal[1] - equal[0]) > ROUNDING * equal[0]:
+            return False
+        with untouched(subject.model), torch.no_grad(), quiet():
+            answer = subject.answer(batch)
+        drawn = drawn_outputs(answer, None)[0]
+        sizes = [t.numel() for t in drawn]
+
+        def cost(row: Tensor) -> Tensor:
+            parts = [part.reshape(t.shape) for part, t in zip(torch.split(row, sizes), drawn, strict=True)]
+            return loss(rebuilt(answer, parts), batch.target)
+
+        return least_loss(cost, torch.cat([t.flatten() for t in drawn])) < (1 - CRITICAL) * equal[0]
+
+    return bool(subject.once("compares answers", measured))
+
+
+def _equal_answers(subject: Subject, batch: Batch, seed: int = 0) -> float:
+    """The loss where every sample has the same answer, of ones or drawn; not a number where it refuses."""
     assert subject.model is not None and subject.loss is not None
     try:
         with untouched(subject.model), torch.no_grad(), quiet():
@@ -92,7 +120,9 @@ def _equal_answers(subject: Subject, batch: Batch) -> float:
             own = members_of(answer)
             if not own or any(len(t) != len(batch) for t in own):
                 return math.nan
-            return float(subject.loss(rebuilt(answer, [torch.ones_like(t) for t in own]), batch.target))
+            one = [torch.randn(t.shape[1:][-1:], generator=torch.Generator().manual_seed(seed)).to(t) for t in own]
+            same = [(each if seed else torch.ones_like(each)).expand_as(t) for each, t in zip(one, own, strict=True)]
+            return float(subject.loss(rebuilt(answer, same), batch.target))
     except Exception:  # a loss of whole batches only
         return math.nan
 

@@ -34,7 +34,11 @@ def rebuilt(answer: Any, members: Sequence[Tensor]) -> Any:
         if isinstance(part, Tensor):
             return next(waiting) if part.is_floating_point() and part.ndim else part
         if isinstance(part, Mapping):
-            return {name: built(value) for name, value in part.items()}
+            parts = {name: built(value) for name, value in part.items()}
+            named: Any = (
+                type(part) if hasattr(part, "__dataclass_fields__") else dict
+            )  # those of transformers have attributes
+            return named(**parts)
         if isinstance(part, tuple) and hasattr(part, "_fields"):
             return type(part)(*(built(value) for value in part))
         return type(part)(built(value) for value in part) if isinstance(part, tuple | list) else part

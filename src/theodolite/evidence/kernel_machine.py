@@ -1,6 +1,8 @@
 """What a kernel machine can tell of targets from inputs, each sample left out in turn, beside the same with targets permuted."""
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +23,7 @@ from theodolite.theory.kernels.wide_networks import mlp_kernels
 PERMUTATIONS = 99
 """Orders of the targets: those as they are stand out by chance once in a hundred."""
 RIDGES = (0.01, 0.3, 3.0)
-"""Ridges beside the kernel's mean diagonal; the best counts, for permuted targets as well."""
+"""Ridges beside a kernel's mean diagonal; the best counts, for permuted targets as well."""
 COLUMNS = 64
 """Columns of targets at most: more are places of one thing, not columns of a table."""
 
@@ -99,21 +101,29 @@ def relation_of(sample: Sample | None, enough: float = math.inf) -> Relation | N
     if y.shape[1] == 0 or y.shape[1] > COLUMNS or (classes is not None and y.shape[1] < 2):
         return None
     rows = features(sample.inputs[0].cpu()[order])
-    kernel = mlp_kernels(Mlp(hidden_layers=1, activation="relu", weight_variance=2.0, bias_variance=0.1), rows).ntk
-    first = _permuted(kernel, y - y.mean(0), classes is not None, 0)
-    return first if first.correlation >= enough else _permuted(kernel, y - y.mean(0), classes is not None)
+    kernels = [mlp_kernels(Mlp(hidden_layers=1, activation="relu", weight_variance=2.0, bias_variance=0.1), rows).ntk]
+    if rows.shape[1] <= A_FEW:
+        kernels.append(_local(rows))
+    first = _permuted(kernels, y - y.mean(0), classes is not None, 0)
+    return first if first.correlation >= enough else _permuted(kernels, y - y.mean(0), classes is not None)
 
 
-def _permuted(kernel: Tensor, y: Tensor, is_classes: bool, permutations: int = PERMUTATIONS) -> Relation:
+def _local(rows: Tensor) -> Tensor:
+    """The Laplace kernel as wide as neighbors are apart: targets may vary faster over coordinates than a network follows."""
+    apart = torch.cdist(rows, rows)
+    width = apart.kthvalue(min(A_FEW + 1, len(rows)), dim=1).values.median().clamp(min=1e-12)
+    return (-apart / width).exp()
+
+
+def _permuted(kernels: Sequence[Tensor], y: Tensor, is_classes: bool, permutations: int = PERMUTATIONS) -> Relation:
     n, outputs = y.shape
     generator = torch.Generator().manual_seed(1)
     orders = [torch.arange(n), *(torch.randperm(n, generator=generator) for _ in range(permutations))]
     every = torch.stack([y[order] for order in orders])  # (orders, n, outputs)
     flat = every.permute(1, 0, 2).reshape(n, -1)
-    size = float(kernel.diagonal().mean())
     best = torch.full((len(orders),), -math.inf, dtype=torch.float64)
-    for ridge in RIDGES:
-        told = flat - leave_one_out_residuals(kernel, flat, ridge=ridge * size)
+    for kernel, ridge in itertools.product(kernels, RIDGES):
+        told = flat - leave_one_out_residuals(kernel, flat, ridge=ridge * float(kernel.diagonal().mean()))
         told = told.reshape(n, len(orders), outputs).permute(1, 0, 2)
         best = torch.maximum(best, correlations(told, every))
     null = best[1:] if permutations else torch.zeros(2, dtype=torch.float64)

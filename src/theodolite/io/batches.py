@@ -66,10 +66,11 @@ class Batch:
 class Batches:
     """A re-iterable of `Batch`: from a DataLoader, a Dataset, tensors, arrays or any collection of batches.
 
-    A tensor is inputs without targets. A *tuple* of tensors is columns (inputs first, target last) and is cut into
-    batches; a *list* holds batches. A batch is a tensor, a tuple whose last member is the target, or a mapping whose
-    target is called one of `TARGETS`. A pandas DataFrame is a row a sample, the target the column of such a name; a data set
-    of the Hugging Face library is a mapping of columns, of which the model is given those that its arguments name.
+    A tensor is inputs without targets. A *tuple* of tensors is columns (inputs first, target last; several inputs may be a
+    tuple of their own) and is cut into batches; a *list* holds batches. A batch is a tensor, a tuple whose last member is the
+    target, or a mapping whose target is called one of `TARGETS`. A pandas DataFrame is a row a sample, the target the column of
+    such a name; a data set of the Hugging Face library is a mapping of columns, of which the model is given those that its
+    arguments name.
     """
 
     source: Any
@@ -198,6 +199,8 @@ def _columns(source: Any) -> Any:
         return _frame_columns(source)
     if isinstance(source, tuple) and any(_is_frame(member) or hasattr(member, "to_numpy") for member in source):
         source = tuple(_values(member) if hasattr(member, "to_numpy") else member for member in source)
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], tuple) and isinstance(source[1], whole):
+        source = (*source[0], source[1])  # ((first, second), target), as a data set of several inputs gives its samples
     if isinstance(source, Mapping) and source and all(hasattr(part, "with_format") for part in source.values()):
         raise InputError(f"expected one split of the data, got {', '.join(map(str, source))}; pass data['train']")
     if isinstance(source, tuple) and source and all(isinstance(member, whole) for member in source):

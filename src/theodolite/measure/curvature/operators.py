@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import InputError, tensors_in
+from theodolite.core.model_wrappers import part_for
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
 from theodolite.measure.functional import called_with, plain_attention, promoted, stateless
@@ -90,7 +91,7 @@ class Point:
         """What the loss is given: the answer, or of an answer with named parts its ``logits``."""
         every = {**self.fixed, **self.parameters}
         answer = called_with(self.model, every, batch.inputs, batch.keywords)
-        return answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer
+        return part_for(self.loss, answer)
 
     def value(self, output: Any, batch: Batch) -> Tensor:
         """The loss, one finite number."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors
 
 from theodolite.core.checks import InputError
+from theodolite.core.model_wrappers import part_for
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature.operators import Loss
 from theodolite.measure.dynamics.travel import _joint_length
@@ -110,7 +111,7 @@ def update_effect(
     gradient: tuple[Tensor, ...] = ()
     for batch in batches:
         with _in_place_of({id(every[name]): value for name, value in own.items()}, model):
-            answer = _logits(model(*batch.inputs, **batch.keywords))
+            answer = part_for(loss, model(*batch.inputs, **batch.keywords))
             value = loss(answer, batch.target)
         found = torch.autograd.grad(value, list(own.values()), allow_unused=True, materialize_grads=True)
         slopes = tuple(promoted(s.to_dense() if s.is_sparse else s) for s in found)
@@ -118,7 +119,7 @@ def update_effect(
         forecasts.append(_product(slopes, move))
         gradient = _added(gradient, slopes, len(batch) / sum(sizes))
         with torch.no_grad():
-            later = _logits(model(*batch.inputs, **batch.keywords))
+            later = part_for(loss, model(*batch.inputs, **batch.keywords))
             first = [value.detach(), *_losses(loss, answer, batch, parts)]
             told.append(torch.stack([*first, loss(later, batch.target), *_losses(loss, later, batch, parts)]).double())
         del answer, later, value, slopes
@@ -167,10 +168,6 @@ def _in_place_of(values: Mapping[int, Tensor], model: nn.Module) -> Iterator[Non
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
     """All entries as one vector, by one call: a look at a large model waits for the calls, not for the numbers."""
     return _flatten_dense_tensors(tensors)  # type: ignore[no-untyped-call, no-any-return]
-
-
-def _logits(answer: Any) -> Any:
-    return answer["logits"] if isinstance(answer, Mapping) and "logits" in answer else answer
 
 
 def _losses(loss: Loss, answer: Any, batch: Batch, parts: int) -> list[Tensor]:

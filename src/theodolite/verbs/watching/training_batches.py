@@ -18,6 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import tensors_in
+from theodolite.core.model_wrappers import part_for
+from theodolite.evidence.drawn_outputs import members_of, rebuilt
 from theodolite.io.batches import TARGETS, Batch
 from theodolite.verbs.watching.harmless_hooks import harmless
 
@@ -123,7 +125,7 @@ class TrainingBatches:
             return _without(batch, name)
         try:
             with torch.no_grad(), self.aside():
-                value = float(self._loss(output["logits"].detach(), target))
+                value = float(self._loss(part_for(self._loss, output), target))
         except Exception:  # not what the loss takes
             return None
         if not 0 < float(own.detach()) < 1.01 * value:  # where batches are accumulated it is a part of it
@@ -142,7 +144,7 @@ class TrainingBatches:
         """The loss of this batch to whoever listens; of a large answer that of its first samples."""
         if self._heard is None:
             return
-        answer = output["logits"] if isinstance(output, Mapping) and "logits" in output else output
+        answer = part_for(self._loss, output)
         rows = len(batch)
         if isinstance(answer, Tensor) and answer.ndim and len(answer) == rows:
             rows = max(1, min(rows, LARGEST // max(1, answer[0].numel())))
@@ -289,19 +291,8 @@ def _slope(loss: Any, answer: Any, target: Tensor) -> Tensor | None:
     """The gradient of the loss with this target in the first output; None where it does not take it."""
     import warnings
 
-    leaves = [t for t in tensors_in(answer) if t.is_floating_point()]
-    free = [t.clone().requires_grad_() for t in leaves]
-    order = iter(free)
-
-    def built(part: Any) -> Any:
-        if isinstance(part, Tensor):
-            return next(order) if part.is_floating_point() else part
-        if isinstance(part, Mapping):
-            return {name: built(value) for name, value in part.items()}
-        return type(part)(built(value) for value in part) if isinstance(part, tuple | list) else part
-
-    given = built(answer)
-    given = given["logits"] if isinstance(given, Mapping) and "logits" in given else given
+    free = [t.clone().requires_grad_() for t in members_of(answer)]
+    given = part_for(loss, rebuilt(answer, free))
     try:
         with torch.enable_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")

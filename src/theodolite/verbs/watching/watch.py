@@ -121,6 +121,7 @@ class Watch(PresentableAnswers):
             if not self._attached.silent:
                 LOG.warning("no loss was given: the watch assumes cross_entropy; pass loss= with the one you train on")
         self.subject = watched_subject(self.model, self.probe, self.loss, self.name)
+        self.loss = self.subject.loss or self.loss
         if not self.subject.has("loss"):
             raise InputError("expected a probe with a target for the loss, got only inputs; pass (inputs, target)")
         if not self._attached.silent:
