@@ -7,6 +7,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +62,13 @@ def validation_batches(subject: Subject) -> tuple[Batch, ...]:
 
 
 def price(subject: Subject) -> Price:
-    """What a pass through the model costs, counted once on the first batch; on some where each is one sample by itself."""
+    """What a pass to the loss costs, counted once on the first batch; on some where each is one sample by itself."""
+
+    def passed(batch: Batch) -> None:
+        answer = subject.answer(batch)
+        if subject.loss is not None:
+            with suppress(Exception):  # one that refuses its targets: findings say so
+                subject.loss(answer, batch.target)
 
     def counted() -> Price:
         model = subject.model
@@ -70,13 +77,11 @@ def price(subject: Subject) -> Price:
         batch = first_rows(subject.data.first().on(model), ROWS)
         if len(batch) > 1 or not isinstance(subject.data.source, list):
             with untouched(model):
-                return counted_price(model, lambda: subject.answer(batch), len(batch))
-        whole = list(
-            subject.data
-        )  # steps of a script, graphs: one may be many times another, and two are twice the work
+                return counted_price(model, lambda: passed(batch), len(batch))
+        whole = list(subject.data)  # steps of a script, graphs: one may be many times another, and two are twice the work
         some = [one.on(model) for one in whole[:: math.ceil(len(whole) / PARTS)]]
         with untouched(model):
-            each = [counted_price(model, lambda one=one: subject.answer(one), 1) for one in some]  # type: ignore[misc]
+            each = [counted_price(model, lambda one=one: passed(one), 1) for one in some]  # type: ignore[misc]
         return Price(0.0, sum(one.forward(1) for one in each) / len(each), update=each[0].update)
 
     found: Price = subject.once("price", counted)
