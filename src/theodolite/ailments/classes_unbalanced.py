@@ -158,12 +158,13 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     if few > MOST_PLACES or not bool(of_rare.any()) or float(counts[rare].sum()) > PART * float(counts[common]):
         return
     found, lost = float(hits[classes == common].double().mean()), float(hits[of_rare].double().mean())
-    if found - lost < CRITICAL:
+    if found - lost < PART:
         return
+    given_up = found - lost >= CRITICAL
     yield Finding(
-        severity="warning",
+        severity="warning" if given_up else "note",
         where="targets",
-        says=f"The network gives up the rare classes: class {common} has {float(counts[common]) / len(classes):.1%} of all "
+        says=f"The network {'gives up the' if given_up else 'is worse at'} rare classes: class {common} has {float(counts[common]) / len(classes):.1%} of all "
         f"positions and an accuracy of {found:.0%}, the rare classes have {float(of_rare.double().mean()):.1%} and {lost:.0%}.",
         remedy="loss weights: weight = y.numel() / (classes * torch.bincount(y.flatten())); judge by recall of each class",
         evidence=(evidence("accuracy on rare classes", lost), evidence("accuracy on the majority class", found)),
