@@ -78,7 +78,9 @@ def price(subject: Subject) -> Price:
         if len(batch) > 1 or not isinstance(subject.data.source, list):
             with untouched(model):
                 return counted_price(model, lambda: passed(batch), len(batch))
-        whole = list(subject.data)  # steps of a script, graphs: one may be many times another, and two are twice the work
+        whole = list(
+            subject.data
+        )  # steps of a script, graphs: one may be many times another, and two are twice the work
         some = [one.on(model) for one in whole[:: math.ceil(len(whole) / PARTS)]]
         with untouched(model):
             each = [counted_price(model, lambda one=one: passed(one), 1) for one in some]  # type: ignore[misc]

@@ -21,8 +21,8 @@ from theodolite.core.subject import Subject
 
 CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 1.5e-5}, {"cpu": 2e10, "cuda": 4e13}, {"cpu": 1e-9, "cuda": 4e-12}
 """Seconds of one operation of any size, operations of floating point a second, and seconds for each number that comes out, of one
-core and of one GPU: a unit, not a measurement. On recent cores it is a quarter of a second, within a factor of two for networks of
-all kinds (layers, convolutions, recurrence, attention, large tables)."""
+core and of one GPU: a unit, not a measurement. On recent cores it is a quarter of a second, within a factor of two for networks
+of all kinds (layers, convolutions, recurrence, attention, large tables)."""
 
 HALF = {"cpu": 1.0, "cuda": 0.1}
 """The price of an operation in half precision, which has units of its own on a GPU."""
