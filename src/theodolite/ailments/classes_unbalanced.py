@@ -165,7 +165,8 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
         severity="warning" if given_up else "note",
         where="targets",
         says=f"The network {'gives up the' if given_up else 'is worse at'} rare classes: class {common} has "
-        f"{float(counts[common]) / len(classes):.1%} of all positions and an accuracy of {found:.0%}, the rare classes have {float(of_rare.double().mean()):.1%} and {lost:.0%}.",
+        f"{float(counts[common]) / len(classes):.1%} of all positions and an accuracy of {found:.0%}, the rare classes have "
+        f"{float(of_rare.double().mean()):.1%} and {lost:.0%}.",
         remedy="loss weights: weight = y.numel() / (classes * torch.bincount(y.flatten())); judge by recall of each class",
         evidence=(evidence("accuracy on rare classes", lost), evidence("accuracy on the majority class", found)),
     )
