@@ -19,7 +19,7 @@ def sentences(name: str) -> Iterator[str]:
     module = name.replace("-", "_")
     facts = catalogue.ailment_facts(name)
     if "fact" in facts:
-        yield f"{facts['severity']}: {facts['says']} -> {facts['remedy']}"
+        yield f"{facts['severity']}: {facts['says']} -> {facts.get('remedy', '')}"
     if not (TESTS / "ailments" / f"test_{module}.py").exists():
         return
     judged = importlib.import_module("fixtures.judging").judged
@@ -30,7 +30,7 @@ def sentences(name: str) -> Iterator[str]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    sys.path[:0] = [str(TESTS), str(TESTS / "ailments")]
+    sys.path[:0] = [str(TESTS.parent), str(TESTS), str(TESTS / "ailments")]
     for name in sys.argv[1:] or catalogue.ailment_names():
         for line in dict.fromkeys(sentences(name)):
             print(f"{name}: {line}", flush=True)

@@ -133,7 +133,7 @@ def test_the_optimizer_of_another_model_is_named():
     assert findings[0].name in ("optimizer-of-another", "not-in-optimizer")
     found = next(finding for finding in findings if finding.name == "not-in-optimizer")
     assert found.severity == "critical"
-    assert "None of the model's parameters" in found.says
+    assert "holds none of the model's parameters" in found.says
 
 
 def test_a_name_that_is_nearly_right_is_answered_with_the_right_one():

@@ -56,7 +56,7 @@ SICK = (lambda seed: given(masked=False),)
 
 def test_attention_without_a_mask_is_found():
     (found,) = alarms("attention-unmasked", given(masked=False))
-    assert f"tokens == {PAD}" in found.remedy and "change class" in found.says
+    assert f"tokens == {PAD}" in found.remedy and "changes the predicted class" in found.says
 
 
 @pytest.mark.parametrize("options", [{"masked": True}, {"masked": False, "attends": False}])

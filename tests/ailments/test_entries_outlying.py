@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from fixtures.judging import alarms, judged
+from theodolite.core.ailment import times
 
 
 def _data() -> tuple[Tensor, Tensor]:
@@ -93,7 +94,8 @@ def test_the_gap_that_is_told_of_several_outliers_is_that_behind_the_last():
     found = judged("entries-outlying", {"state_dict": {"a.weight": weight, "b.weight": weight.flip(0)[:60] * 1.5}})[0]
     ratio = 32.0 / float(weight[weight < 30].abs().max())
     assert (
-        found.says.startswith("5 of 4096 entries") and f"the smallest of them is {ratio:.3g} times larger" in found.says
+        found.says.startswith("5 of 4096 entries")
+        and f"the smallest of them is {times(ratio)} times as large" in found.says
     )
 
 

@@ -81,7 +81,7 @@ def test_the_healthy_are_left_alone(build):
 
 def test_it_says_which_place_sees_which():
     (found,) = alarms("target-leaks", given(False))
-    assert f"changing the input at position {LENGTH - 1} changes the answer at position {LENGTH - 2}" in found.says
+    assert f"changing the input at position {LENGTH - 1} changes the output at position {LENGTH - 2}" in found.says
 
 
 def test_labels_that_the_loss_itself_shifts_are_no_leak():

@@ -1,10 +1,10 @@
-"""Do answers depend on how much padding follows a sequence?
+"""Do outputs depend on how much padding follows a sequence?
 
-Exact. A batch of tokens padded at the end goes through the model twice: as it is, and with columns of padding cut off. The
-sequences say the same, so the answers must be the same. Attention without a mask averages over padding, so the same sentence
-gets another answer in a longer batch. Checked only in models that use attention, and reported when the chosen answer changes
-for at least one sequence (or place) in twenty. A recurrent network that reads its last state after the padding forgets the
-sequence on the way: this is reported if it has learned nothing.
+Exact. A batch of tokens padded at the end goes through the model twice: as it is, and with columns of padding removed. The
+sequences have not changed, so the outputs must not either. Attention without a mask averages over padding, so the same
+sentence gets a different output in a longer batch. The check runs only on models that use attention, and reports when the
+predicted class changes for at least one sequence (or position) in twenty. A recurrent network that reads its last state after
+the padding has forgotten the sequence by then: this is reported if the network has learned nothing.
 """
 
 from collections.abc import Iterator
@@ -64,11 +64,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if flipped >= RARELY or forgets else "note",
         where="the last state" if forgets else "attention",
-        says=f"Answers depend on padding: with {cut} of {length} columns removed, all padding, the same sequences "
+        says=f"Outputs depend on padding: removing {cut} of {length} columns, all padding, changes "
         + (
-            f"change class in {flipped:.0%} of cases."
+            f"the predicted class in {flipped:.0%} of cases."
             if wide
-            else f"get answers that differ by {moved:.2g} of their spread."
+            else f"the outputs by {moved:.2g} of their spread."
         ),
         remedy=f"read the state at the last token before padding: states[range(n), (tokens != {padding}).sum(1) - 1], or "
         "torch.nn.utils.rnn.pack_padded_sequence"
@@ -77,8 +77,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
         "leave padding out of averages over tokens",
         suggested={"padding": padding},
         evidence=(
-            evidence("change of the answers, relative to their spread", moved),
-            evidence("share of answers that change", flipped),
+            evidence("change of the outputs, relative to their spread", moved),
+            evidence("share of predictions that change", flipped),
         ),
     )
 

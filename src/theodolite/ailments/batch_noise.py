@@ -51,7 +51,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 
 def _in_order() -> Callable[[Outcome], Finding]:
-    says = "The batches are not shuffled: classes come in order, and each batch undoes what the last one taught."
+    says = "The batches are not shuffled: classes come in order, and each batch undoes what the previous one taught."
     return found_by(says, "DataLoader(..., shuffle=True)", {"shuffle": True})
 
 

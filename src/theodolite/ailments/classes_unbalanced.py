@@ -1,11 +1,11 @@
-"""Are some classes so rare that the network gives them up?
+"""Are some classes so rare that the network ignores them?
 
-Rare classes alone are not a fault; giving them up is. The check runs when the majority class has at least five times as many
+Rare classes alone are not a fault; ignoring them is. The check runs when the majority class has at least five times as many
 samples as the rarest, and the network has learned at least the class frequencies (its loss is no higher than when ignoring the
 input). It compares the accuracy on the majority class with the accuracy on classes less than a fifth of its size, on held-out
-data if there is any. It warns if the rare classes are mostly wrong, and behind by three standard errors, which happens by
-chance once in 700; otherwise it leaves a note. Counts are exact; Wilson's interval at three standard errors says what they tell
-about the source.
+data if there is any. It warns if the rare classes are mostly wrong and their accuracy is lower by three standard errors, which
+happens by chance once in 700; otherwise it leaves a note. Counts are exact; the error of a share is Wilson's interval at three
+standard errors.
 """
 
 import math
@@ -84,7 +84,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if harmed else "note",
         where=f"class {rarest}",
-        says=said + (" The network gives up the rare classes." if harmed else ""),
+        says=said + (" The network ignores the rare classes." if harmed else ""),
         remedy=REMEDY,
         evidence=tuple(readings),
     )
@@ -100,8 +100,8 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     common, rarest = int(counts.argmax()), int(torch.where(counts > 0, counts, counts.max() + 1).argmin())
 
     says = (
-        f"The network gives up rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class "
-        f"{rarest} has {int(counts[rarest])}, and on validation data rare classes are more frequent."
+        f"The network ignores rare classes: class {common} has {int(counts[common])} of {len(classes)} samples, class "
+        f"{rarest} has {int(counts[rarest])}, and rare classes are more frequent in the validation data."
     )
     change = Change("classes equally often", order=_evened)
     yield Intervention(change, found_by(says, REMEDY, {}, where=f"class {rarest}"), rank=18, sign=True)
@@ -137,8 +137,8 @@ def _one_target(targets: Tensor | None) -> Finding | None:
     return Finding(
         severity="critical",
         where="targets",
-        says=f"All {len(targets):,} targets are {float(targets.flatten()[0]):g}: there is nothing to learn, and a network that "
-        "ignores its input is perfect.",
+        says=f"All {len(targets):,} targets are {float(targets.flatten()[0]):g}: there is nothing to learn, because a network "
+        "that ignores its input is already perfect.",
         remedy="check how the targets are made: are they scaled, rounded or overwritten?",
         evidence=(evidence("different targets", 1),),
     )
@@ -164,10 +164,10 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if given_up else "note",
         where="targets",
-        says=f"The network {'gives up the' if given_up else 'is worse at'} rare classes: class {common} has "
-        f"{float(counts[common]) / len(classes):.1%} of all positions and an accuracy of {found:.0%}, the rare classes have "
-        f"{float(of_rare.double().mean()):.1%} and {lost:.0%}.",
-        remedy="loss weights: weight = y.numel() / (classes * torch.bincount(y.flatten())); judge by recall of each class",
+        says=f"The network {'ignores the' if given_up else 'is worse at'} rare classes: class {common} makes up "
+        f"{float(counts[common]) / len(classes):.1%} of all positions (accuracy {found:.0%}), the rare classes "
+        f"{float(of_rare.double().mean()):.1%} (accuracy {lost:.0%}).",
+        remedy="loss weights: weight = y.numel() / (classes * torch.bincount(y.flatten())); judge by the recall of each class",
         evidence=(evidence("accuracy on rare classes", lost), evidence("accuracy on the majority class", found)),
     )
 
@@ -217,7 +217,7 @@ def _answered(subject: Subject) -> tuple[Tensor, Tensor, str] | None:
 
 
 ailment = Ailment(
-    question="Does the network give up rare classes?",
+    question="Does the network ignore rare classes?",
     needs={"model", "data", "loss"},
     judge=judge,
     interventions=interventions,

@@ -1,7 +1,7 @@
-"""Is the gradient clipped after the step that it was meant for?
+"""Is the gradient clipped only after the step that uses it?
 
-Exact: the gradient of parameters was clipped after their optimizer's step and before the next backward pass, at most steps, so
-that the clip changed nothing.
+Exact: at most steps the gradient was clipped after optimizer.step() and before the next backward pass, so clipping changed
+nothing.
 """
 
 from theodolite.core.ailment import silent_error

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from theodolite.core.ailment import Ailment, Finding, Severity, evidence
+from theodolite.core.ailment import Ailment, Finding, Severity, evidence, figure, times
 from theodolite.core.subject import Subject
 from theodolite.evidence.thresholds import CRITICAL, NOTHING, RARELY
 from theodolite.evidence.weights import WeightFacts, is_table, weight_facts
@@ -50,16 +50,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
     found_words = "is an outlier: it" if tail.count == 1 else "are outliers: the largest"
     one = "" if tail.count == 1 else "one "
     says = (
-        f"{tail.count} of {tail.entries} entries of {worst.name} {found_words} is {tail.height:.3g} times the standard "
-        f"deviation of the others (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least}{tail.ratio:.3g} times "
-        f"larger than the next entry, and {one}makes up {tail.row_share:.0%} of its row."
+        f"{tail.count} of {tail.entries} entries of {worst.name} {found_words} is {times(tail.height)} times the standard "
+        f"deviation of the others (Gaussian maximum: {gaussian_maximum(tail.entries):.2g}), {least}{times(tail.ratio)} "
+        f"times as large as the next entry, and {one}makes up {tail.row_share:.0%} of its row."
     )
     severity: Severity = "warning" if dominates else "note"
     remedy = "compare with an earlier checkpoint"
     readings = [evidence("largest entry in standard deviations", _tail(f).height, where=f.name) for f in found[:20]]
     if before is not None and after is not None:
         severity = _severity(before.loss, after.loss, dominates=dominates)
-        says += f" With outliers clamped to the next largest entry the loss goes from {before.loss:.3g} to {after.loss:.3g}."
+        says += f" With outliers clamped to the next largest entry the loss is {figure(after.loss)}, not {figure(before.loss)}."
         readings.append(evidence("loss with the entries clamped", after.loss, stderr=after.stderr, where=worst.name))
         if severity != "note":  # only what was tried and does not cost anything
             remedy += f"; model.get_parameter({worst.name!r}).data.clamp_(-{tail.body:.3g}, {tail.body:.3g})"

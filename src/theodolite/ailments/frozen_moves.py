@@ -1,6 +1,6 @@
 """Does the optimizer change frozen parameters?
 
-Exact: a parameter that requires no gradient is in a parameter group and differs after a step, because an old gradient is still
+Exact: a parameter that requires no gradient is in a parameter group and changes in a step, because an old gradient is still
 there and weight decay and momentum still act. Frozen parameters in no group (averages, momentum encoders) move on purpose and
 are not reported.
 """

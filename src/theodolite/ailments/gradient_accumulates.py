@@ -23,8 +23,8 @@ def while_training(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         severity="critical",
-        says=f"The gradient was not cleared before {kept:.0f} of {steps:.0f} steps: each step repeats batches that were used "
-        "before.",
+        says=f"The gradient was not cleared before {kept:.0f} of {steps:.0f} steps: each step adds the gradients of earlier "
+        "batches again.",
         remedy="optimizer.zero_grad() before loss.backward()",
         suggested={"zero_grad": True},
         evidence=(

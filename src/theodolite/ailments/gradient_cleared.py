@@ -1,6 +1,6 @@
 """Is the gradient cleared after the backward pass and before the step?
 
-Exact: gradients arrived since the last step, and at the step they are gone.
+Exact: gradients were computed after the last step, and they are gone when the next step is made.
 """
 
 from theodolite.core.ailment import silent_error
@@ -9,7 +9,7 @@ ailment = silent_error(
     question="Does the step see the gradient?",
     fact="gradient cleared",
     severity="critical",
-    says="At {0} of {1} steps the gradient was cleared between backward and step: these steps do not use it.",
+    says="{0} of {1} steps had no gradient: it was cleared between loss.backward() and optimizer.step().",
     remedy="optimizer.zero_grad() before loss.backward(), not between it and optimizer.step()",
     suggested={"zero_grad": "before backward"},
 )

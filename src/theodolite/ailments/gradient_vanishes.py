@@ -24,8 +24,10 @@ def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
     ratio = gradient_ratio(signs)
     if not (ratio < LEAST and math.log(max(ratio, 1e-300)) < -SURE * width_spread(signs)):
         return "", ""
-    less = times(1 / ratio) if ratio else "infinitely many"
-    says = f"The gradient vanishes: relative to the weights the first layers get {less} times less than the last."
+    less = (
+        f"{times(1 / ratio)} times smaller in the first layers than the last" if ratio else "zero in the first layers"
+    )
+    says = f"The gradient vanishes: relative to the weights, it is {less}."
     return says, signs.layers[0].name
 
 

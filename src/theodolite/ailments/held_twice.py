@@ -1,6 +1,6 @@
-"""Do two optimizers take turns on the same parameter, or is it twice in one?
+"""Is a parameter in two optimizers, or twice in one?
 
-Exact: both optimizers made steps since the last look. Using one after the other, such as Adam and then LBFGS, is not an error.
+Exact: both optimizers have made steps recently. Using one after the other, such as Adam and then LBFGS, is not an error.
 """
 
 from theodolite.core.ailment import silent_error
@@ -9,6 +9,6 @@ ailment = silent_error(
     question="Is each parameter in one optimizer only?",
     fact="held twice",
     severity="warning",
-    says="Two optimizers change the same parameters in turn: {all}.",
-    remedy="put each parameter into one optimizer only",
+    says="Two optimizers update the same parameters: {all}.",
+    remedy="put each parameter into only one optimizer",
 )

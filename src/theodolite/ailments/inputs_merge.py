@@ -39,8 +39,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             severity="note",
             where=where,
-            says=f"{says} Before training that cosine was {1 - last:.2g}.",
-            remedy="look at what stopped the training first: most often a learning rate that is too large",
+            says=f"{says} Before training it was {1 - last:.2g}.",
+            remedy="first find out why training made it so; the usual cause is a learning rate that is too large",
         )
         return
     yield Finding(

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.ailment import Ailment, Finding, times
+from theodolite.core.ailment import Ailment, Finding, figure, times
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, samples
@@ -139,7 +139,9 @@ _found_logs = found_by(
 
 
 def _found(outcome: Outcome, scales: InputScales) -> Finding:
-    size = f"Inputs are not scaled: they have mean {scales.offset:.3g} and standard deviation {scales.scale:.3g}"
+    size = (
+        f"Inputs are not scaled: they have mean {figure(scales.offset)} and standard deviation {figure(scales.scale)}"
+    )
     if scales.spread > LARGE:
         size += f", and the ranges of their columns differ by a factor of {times(scales.spread)}"
     scalar = scales.center.numel() == 1

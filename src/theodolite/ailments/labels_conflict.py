@@ -1,6 +1,6 @@
 r"""Do identical inputs have different targets?
 
-Exact: rows are compared after rounding to a millionth of their size. Any network gives identical inputs the same answer, so
+Exact: rows are compared after rounding to a millionth of their size. Any network gives identical inputs the same output, so
 groups of identical inputs with counts $n_{gc}$ of class c leave an error of at least $\sum_g(n_g-\max_cn_{gc})/n$ and a
 cross-entropy of at least their mean entropy; for numeric targets the variance within groups stays unexplained. Inputs that
 repeat by nature (few distinct rows) have such a floor without a fault: that is a note, and so is a share below one in twenty.
@@ -39,9 +39,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
     found = share >= RARELY and floor >= NOTHING and distinct >= CRITICAL * len(groups)
     severity: Severity = "warning" if found else "note"
     least = (
-        f"{floor:.1%} of answers must be wrong"
+        f"gets at least {floor:.1%} of the samples wrong"
         if classes is not None
-        else f"{floor:.1%} of the variance cannot be explained"
+        else f"leaves at least {floor:.1%} of the variance unexplained"
     )
     nature = (
         ""
@@ -52,7 +52,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity=severity,
         where=f"sample {where}",
-        says=f"{share:.1%} of {len(groups)} samples have an input that also occurs with another target: with any network "
+        says=f"{share:.1%} of {len(groups)} samples have an input that also occurs with another target, so any network "
         f"{least}.{nature}",
         remedy="_, group = torch.unique(x.flatten(1), dim=0, return_inverse=True) finds the copies: keep one target each (the "
         "most frequent, or the mean), or add an input in which they differ",

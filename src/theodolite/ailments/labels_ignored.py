@@ -1,7 +1,7 @@
 """Does the loss ignore every target, so that there is nothing to learn?
 
-Exact: all targets of a batch are one whole number, -100 or another that the loss ignores, so that the gradient of the loss in
-any outputs is zero, or not a number. So it is of targets with a mask beside them where the mask is zero.
+Exact: all targets of a batch are one whole number, -100 or another that the loss ignores, so the gradient of the loss with
+respect to the outputs is zero or NaN. The same holds for targets with a mask that is zero everywhere.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,16 +28,16 @@ def judge(subject: Subject) -> Iterator[Finding]:
     whole = all(empty)
     target = batches(subject)[empty.index(True)].target
     seen = (
-        f"all are {int(target.flatten()[0])}"
+        f"all labels are {int(target.flatten()[0])}"
         if isinstance(target, Tensor)
-        else "a mask, or weights, leave all of them out"
+        else "a mask, or weights, exclude them all"
     )
     yield Finding(
         severity="critical" if whole else "note",
         where="targets",
-        says=f"No label counts in {'any' if whole else sum(empty)} of {len(empty)} batches: {seen}"
-        f"{', which the loss ignores' if isinstance(target, Tensor) else ''}.",
-        remedy="check how the labels are made: in chat data the answers must keep theirs, in a masked model the masked tokens",
+        says=f"The loss ignores every label in {'all' if whole else f'{sum(empty)} of'} {len(empty)} batches: {seen}.",
+        remedy="check how the labels are made: chat data must keep the labels of the replies, a masked model those of the "
+        "masked tokens",
         evidence=(evidence("batches without a target", sum(empty)),),
     )
 

@@ -1,8 +1,8 @@
 """Does a sequence model learn to predict the token after the next?
 
-Exact: for next-token prediction the target at each place is the input one place further on. Labels shifted in the data and
-again by the loss or the model are two places on; such a model trains well and writes nonsense. Which target the loss uses at
-which place is measured, so a shift inside the loss is seen too.
+Exact: for next-token prediction the target at each position is the input one position later. Labels shifted in the data, and
+again by the loss or the model, are two positions ahead; such a model trains well and writes nonsense. Which target the loss
+uses at which position is measured, so a shift inside the loss is found too.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         where="targets",
         says=f"Labels are shifted too far: each target is the input {shift} positions ahead, so the model "
         f"learns to skip {shift - 1} token{'s' if shift > 2 else ''}.{twice}",
-        remedy="shift once: labels = tokens where the loss or the model shifts them, else targets = tokens[:, 1:]",
+        remedy="shift once: labels = tokens if the loss or the model shifts them, otherwise targets = tokens[:, 1:]",
         suggested={"shift_labels": 1},
         evidence=(evidence("positions between input and target", shift),),
     )

@@ -1,14 +1,14 @@
 """Do the inputs say anything about the targets at all?
 
 Two independent tests must both find nothing. The first is a kernel machine with the tangent kernel of a wide network (on
-counts of tokens and of neighboring pairs if the inputs are integers, on what lies around one place of each image if targets
-are maps; on a few coordinates a local kernel, too, for targets may vary faster than a network follows): its leave-one-out
-answers are correlated with the targets, and with 99 permutations of them. The second is the network: the correlation of its
-answers with held-out targets, or a short training on a copy. If a share q of the labels is right, the correlation is q times
-that of clean labels. The check states its power: a correlation within three standard deviations of permuted targets cannot be
-seen, and if 0.2 would not be visible, it says nothing. If both correlations are below 0.2 but not zero, the labels are mostly
-noise or the inputs lack what decides them: a warning. Permuted targets give a p-value above 0.01 in 99 of 100 cases; related
-ones are called unrelated only if both the kernel and the network fail.
+counts of tokens and of neighboring pairs if the inputs are integers, on the surroundings of one pixel of each image if targets
+are maps; on a few coordinates also a local kernel, because targets may vary faster than a network can follow): its
+leave-one-out predictions are correlated with the targets, and with 99 permutations of them. The second is the network: the
+correlation of its predictions with held-out targets, or a short training on a copy. If a share q of the labels is right, the
+correlation is q times that of clean labels. The check states its power: a correlation within three standard deviations of
+permuted targets cannot be seen, and if 0.2 would not be visible, nothing is reported. If both correlations are below 0.2 but
+not zero, the labels are mostly noise, or the inputs lack what determines them: a warning. Permuted targets give a p-value
+above 0.01 in 99 of 100 cases; related ones are called unrelated only if both the kernel and the network fail.
 """
 
 import math
@@ -49,13 +49,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if told is not None:
         nothing = nothing and told[0] < SURE * told[1]
         yield _finding(
-            relation, f"the network's answers by {told[0]:.2f} ± {told[1]:.2f} on held-out data", nothing=nothing
+            relation, f"the network's predictions {told[0]:.2f} ± {told[1]:.2f} on held-out data", nothing=nothing
         )
         return
     learned = _learned_by_a_copy(subject)
     if nothing and learned is not None and learned <= 0:
         yield _finding(
-            relation, "a short training on a copy learned nothing that carries over to other samples", nothing=False
+            relation, "a short training on a copy learned nothing that generalizes to other samples", nothing=False
         )
 
 
@@ -94,9 +94,10 @@ def _of_places(subject: Subject, sample: Sample) -> Iterator[Finding]:
     yield Finding(
         severity="warning",
         where="targets",
-        says=f"The network learns nothing about its targets that carries over to other data: held-out loss {held.loss:.3g}, "
+        says=f"The network learns nothing that generalizes to other data: its held-out loss is {held.loss:.3g}, and "
         f"{constant:.3g} when ignoring the input. The targets may belong to other inputs.",
-        remedy="look at ten pairs yourself; check that inputs and targets were shuffled, sorted or joined with the same index",
+        remedy="look at ten samples with their targets; check that "
+        "inputs and targets were shuffled, sorted or joined with the same index",
         evidence=(evidence("loss on held-out data", held.loss, stderr=held.stderr),),
     )
 
@@ -105,10 +106,10 @@ def _of_tokens(floors: TokenFloors) -> Finding:
     return Finding(
         severity="critical",
         where="targets",
-        says=f"Inputs say nothing about targets: given the token at a position, the loss of guessing its target goes from "
-        f"{floors.unigram:.3g} to {floors.bigram:.3g}, the loss of guessing the next input token from "
+        says=f"The inputs say nothing about the targets: knowing the token at a position lowers the loss of guessing its target "
+        f"only from {floors.unigram:.3g} to {floors.bigram:.3g}, that of guessing the next input token from "
         f"{floors.own_unigram:.3g} to {floors.own_bigram:.3g}. The targets belong to other inputs.",
-        remedy="look at ten pairs yourself; shuffle inputs and targets together, with one index",
+        remedy="look at ten samples with their targets; shuffle inputs and targets together, with one index",
         evidence=(
             evidence("loss when counting targets", floors.unigram),
             evidence("the same, given the input at their position", floors.bigram),
@@ -156,16 +157,17 @@ def _learned_by_a_copy(subject: Subject) -> float | None:
 def _finding(relation: Relation, witness: str, *, nothing: bool) -> Finding:
     severity: Severity = "critical" if nothing else "warning"
     of = "labels" if relation.classes else "targets"
-    what = f"Inputs say {'nothing' if nothing or relation.p_value * PERMUTATIONS > 1 else 'little'} about {of}"
+    what = f"The inputs say {'nothing' if nothing or relation.p_value * PERMUTATIONS > 1 else 'little'} about the {of}"
     return Finding(
         severity=severity,
         where="targets",
-        says=f"{what}: a kernel machine's answers correlate with them by {relation.correlation:.2f} (permuted {of}: "
-        f"{relation.null:.2f} ± {relation.null_error:.2f}, p = {relation.p_value:.2g}; {relation.visible:.2f} would show in "
-        f"{relation.samples} samples), and {witness}. What a network fits beyond that is memorized.",
-        remedy="look at ten pairs yourself; check that inputs and targets were shuffled, sorted or joined with the same index",
+        says=f"{what}: the predictions of a kernel machine have a correlation of {relation.correlation:.2f} with them (permuted "
+        f"{of}: {relation.null:.2f} ± {relation.null_error:.2f}, p = {relation.p_value:.2g}; with {relation.samples} samples "
+        f"{relation.visible:.2f} would be visible), and {witness}. Whatever a network fits beyond that, it memorizes.",
+        remedy="look at ten samples with their targets; check that "
+        "inputs and targets were shuffled, sorted or joined with the same index",
         evidence=(
-            evidence("correlation of a kernel machine's answers", relation.correlation, stderr=relation.null_error),
+            evidence("correlation of a kernel machine's predictions", relation.correlation, stderr=relation.null_error),
             evidence("the same with permuted targets", relation.null, stderr=relation.null_error),
             evidence("p-value of the permutations", relation.p_value),
         ),

@@ -1,9 +1,9 @@
-"""Does no gradient reach parameters that the answers depend on?
+"""Does no gradient reach parameters that the outputs depend on?
 
 Exact, on two batches and at three points. Parameters that require a gradient get none, or one that is zero in every entry, even
 after a small random change of all weights (so layers and branches that start at zero on purpose pass) and with weights so small
 that no unit is saturated; and other values in their place change the loss, so they are in use. Unused parameters do no harm and
-are a note; parameters that are not in the optimizer were left out on purpose.
+are reported as a note; parameters that are not in the optimizer were left out on purpose.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if held is not None:
         cut, unused = ([n for n in names if id(own[n]) in held] for names in (cut, unused))
     for names, words in (
-        (cut, "the answers depend on them, yet no gradient reaches them"),
+        (cut, "the outputs depend on them, but no gradient reaches them"),
         (unused, "nothing uses them"),
     ):
         if names:

@@ -62,7 +62,7 @@ def _beside_the_start(subject: Subject, wanted: list[WeightFacts]) -> Iterator[F
         severity="warning" if inside else "note",
         where=(inside or still)[0].name,
         says=f"{names} moved by less than {STILL:g} of its norm in training, while {len(went)} other matrices moved by "
-        f"{typical:.2g} (median). "
+        f"{typical:.2g} times theirs (median). "
         + ("It requires a gradient and got none." if inside else "No group of the optimizer holds it."),
         remedy="check that its output reaches the loss (no detach, no torch.no_grad) and that its group has lr > 0"
         if inside
@@ -96,9 +96,9 @@ def _beside_the_law(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Fin
     yield Finding(
         severity="warning" if trained else "note",
         where=first.name,
-        says=f"{_names(still)} still {_have(still)} the initial values: all {first.entries} entries of {first.name} lie "
+        says=f"{_names(still)} still {_have(still)} initial values: all {first.entries} entries of {first.name} lie "
         f"within the bound of {first.start}'s initialization, reach it and are uniform below it, while {len(others)} other "
-        "matrices have left every such bound.",
+        "matrices exceed every such bound.",
         remedy="check that it is trained (in the optimizer, reached by the loss) and that the checkpoint was loaded whole: "
         "load_state_dict(..., strict=True)",
         evidence=tuple(

@@ -1,15 +1,14 @@
 """Does the loss ask for something other than what the targets mean?
 
-This is measured, not read off a name. Exact: (1) The loss does not depend on the answers (a cross-entropy of one output is
-always 0). (2) It depends on the targets but not on their order within a batch: (n, 1) answers and (n,) targets were broadcast,
-so every answer is compared with every target. (3) A loss of classes falls steadily as all answers grow alike, and they are not
-log-probabilities: a negative log-likelihood, or one of sequences (CTC), without log-softmax. (4) Targets lie where the loss
-rewards ever larger outputs: a binary cross-entropy with a class of 2 or -1. (5) Classes are treated as numbers: the loss is
-lowest at the index of the class, although least squares on the inputs separates them far better as classes than as numbers.
-(6) A reshape, not a transpose, of the outputs puts the classes where the loss looks for them. (7) The loss is highest where
-answers are right, and falls without end as they move away: its sign is wrong. By trial: (8) mutually exclusive
-classes have a loss other than cross-entropy, and the same training with cross-entropy on a copy is clearly more accurate on
-other samples.
+This is measured, not guessed from a name. Exact: (1) The loss does not depend on the outputs (a cross-entropy of one output is
+always 0). (2) It depends on the targets but not on their order within a batch: (n, 1) outputs and (n,) targets were broadcast,
+so every output is compared with every target. (3) A classification loss falls steadily as all outputs grow together, and they
+are not log-probabilities: a negative log-likelihood, or one of sequences (CTC), without log-softmax. (4) Targets lie where the
+loss rewards ever larger outputs: a binary cross-entropy with a class of 2 or -1. (5) Classes are treated as numbers: the loss
+is lowest at the index of the class, although least squares on the inputs separates them far better as classes than as numbers.
+(6) The outputs are reshaped, not transposed, to put the classes where the loss expects them. (7) The loss is highest where
+outputs are right, and falls without limit as they move away: its sign is wrong. By trial: (8) mutually exclusive classes have
+a loss other than cross-entropy, and the same training with cross-entropy on a copy is clearly more accurate on other samples.
 """
 
 from collections.abc import Iterator
@@ -68,14 +67,14 @@ def judge(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             severity="critical" if not present_skill(subject) >= CRITICAL else "warning",
             says=f"The loss mixes classes with positions: outputs of shape {shape} are reshaped to put the classes second, which "
-            "leaves every number where it was in memory. Each answer is read from parts of several positions.",
+            "leaves every number where it was in memory. Each prediction is made of parts of several positions.",
             remedy="output.transpose(1, 2), or output.flatten(0, 1) with target.flatten(), in place of the view or reshape",
             suggested={"transpose": True},
         )
     elif is_linear(subject, answers):
         yield Finding(
             severity="critical",
-            says="The loss falls without limit as all outputs grow alike: it expects logarithms of probabilities and gets "
+            says="The loss falls without limit as all outputs grow together: it expects logarithms of probabilities and gets "
             "something else, such as the probabilities themselves.",
             remedy="output.log_softmax(-1) for F.nll_loss and F.ctc_loss; or F.cross_entropy on the outputs of the last layer",
             suggested={"loss": "cross_entropy"},
@@ -93,7 +92,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             severity="critical",
             says="The loss rewards wrong answers: it is highest where outputs match the targets, and falls without limit as they "
             "move away.",
-            remedy="turn the sign of the loss round: take away its minus, or maximize=True in the optimizer",
+            remedy="flip the sign of the loss: remove its minus, or pass maximize=True to the optimizer",
         )
     else:
         yield from _as_numbers(subject, answers)
@@ -110,7 +109,7 @@ def _as_numbers(subject: Subject, answers: list[Tensor]) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if not learned > CRITICAL else "warning",
         says=f"Classes are treated as numbers: the loss pulls outputs toward the index of the class. Least squares on the inputs "
-        f"gets {told[0]:.0%} right with classes, {told[1]:.0%} with numbers.",
+        f"gets {told[0]:.0%} right when fitted to classes, {told[1]:.0%} when fitted to numbers.",
         remedy=f"F.cross_entropy with {int(labels.max()) + 1} outputs",
         suggested={"loss": "cross_entropy"},
         evidence=(evidence("accuracy as classes", told[0], stderr=told[2]), evidence("accuracy as numbers", told[1])),

@@ -32,7 +32,7 @@ def while_training(run: Run) -> Iterator[Finding]:
     harmless = False
     jumped = f"The loss jumped from {usual} to {peak} at step {step}"
     if cause == "weights":
-        says = f"{jumped}: between two steps {layer or 'most layers'} changed by {float(factor):.0%} of its length."
+        says = f"{jumped}: between two steps {layer or 'most layers'} changed by {times(float(factor))} times its norm."
         remedy = f"find what writes to {layer or 'the weights'} outside optimizer.step(): a reset, a scaling or a loaded state"
     elif cause == "step":
         length = f"{times(float(factor))} times as long as usual" if math.isfinite(float(factor)) else "infinitely long"
@@ -42,13 +42,13 @@ def while_training(run: Run) -> Iterator[Finding]:
             remedy = f"torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0) before each step; lr was {lr} as before"
     else:
         says = f"{jumped}: the batch of that step is unusual." + (f" Its loss is {now} now." if sure else "")
-        remedy = f"look at the samples and labels of the batch of step {step}"
+        remedy = f"look at the samples and labels in the batch of step {step}"
         if held:
             before, plain, clipped, norm = held.split()
             harmless = float(plain) - float(before) <= MISSED * abs(float(before))  # any batch moves it a little
             says += (
-                f" On a copy one step on it takes the loss of the probe from {before} to {plain}, with gradients clipped at "
-                f"{norm} to {clipped}."
+                f" On a copy, one step on it takes the loss of the probe from {before} to {plain}; with gradients clipped at "
+                f"norm {norm}, to {clipped}."
             )
     edge = _edge(run, int(step))
     yield Finding(

@@ -5,7 +5,7 @@ standard errors and 2 %) after fifty steps; or the schedule reduced the learning
 on; or a plain copy of the training does clearly better than the run did, so something in the training loop is different; or a
 kernel ridge regression with the kernel of an infinitely wide network does better on part of the same samples (a healthy run
 keeps at least nine tenths of its held-out skill: of 43 healthy runs on numeric inputs the lowest kept 0.956); or counting pairs
-of tokens does. A model of tokens whose answers do not depend on their order is tried with a learned vector for each place.
+of tokens does. A model of tokens whose outputs do not depend on their order is tried with a learned position embedding.
 """
 
 import math
@@ -35,12 +35,8 @@ from theodolite.io.batches import Batch
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The run gone on with at its largest step, where the schedule has taken it away; places, where a model knows of none."""
     if knows_no_order(subject):
-        says = (
-            "The answers do not depend on the order of the tokens: nothing tells the model at which place one stands."
-        )
-        remedy = (
-            "add an embedding of the place to that of the token: x = token(ids) + place(torch.arange(ids.shape[1]))"
-        )
+        says = "The outputs do not depend on the order of the tokens: the model is given no information on their positions."
+        remedy = "add a position embedding: x = token(ids) + position(torch.arange(ids.shape[1]))"
         found = found_by(says, remedy, {"add": "places"})
         yield Intervention(Change("with places", prepare=_with_places(subject)), found, rank=12, sign=True)
     if steps_made(subject) and lr_left(subject) < RARELY:
@@ -212,7 +208,7 @@ def _below_pairs(subject: Subject) -> Iterator[Finding]:
         remedy="train on one batch until its loss is zero; then change one thing at a time: lr, warm-up, width",
         evidence=(
             evidence("loss", score.loss, stderr=score.stderr),
-            evidence("loss of counted pairs of tokens", floors.bigram),
+            evidence("loss when counting pairs of tokens", floors.bigram),
         ),
     )
 

@@ -61,7 +61,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     asked = "" if near != near else f" The {NEIGHBORS} nearest neighbors of each input get {near:.0%} right."
     yield Finding(
         severity="critical",
-        says=f"The network has memorized its training data and learned nothing that carries over to other data: {said}.{asked}",
+        says=f"The network has memorized its training data and learned nothing that generalizes to other data: {said}.{asked}",
         remedy="look at the labels: are inputs and targets still in the same order (shuffled together)?",
         evidence=(
             evidence("loss on training data", training.loss, stderr=training.stderr),

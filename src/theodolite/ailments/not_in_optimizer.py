@@ -97,7 +97,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if aside:
         name, tensors = aside[0]
         what = (
-            "is a tensor that requires a gradient but no nn.Parameter"
+            "is a tensor that requires a gradient but not an nn.Parameter"
             if tensors
             else "keeps layers in a plain Python list"
         )
@@ -115,7 +115,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     held = parameters_held(subject)
     none = not any(id(p) in held for p in subject.model.parameters())
-    whole = " None of the model's parameters is in it: no step changes the model." if none else ""
+    whole = " The optimizer holds none of the model's parameters, so no step changes the model." if none else ""
     yield Finding(
         severity="critical" if none else "warning" if _are_drawn(subject, names) else "note",
         where=names[0],

@@ -1,9 +1,9 @@
 """Does the loss count padding?
 
-Exact: places that count hold padding, an input that fills the ends of sequences (or their beginnings) and is nowhere else,
+Exact: positions that count hold padding (an input that fills the ends or the beginnings of sequences and occurs nowhere else)
 and all have one target; or targets are tokens and most of them are one that never occurs among the inputs, as in a masked
-model whose labels are 0 where nothing is masked. The network learns to predict padding. Tags of words are no tokens: most of
-them may be one.
+model whose labels are 0 where nothing is masked. The network learns to predict padding. Tags of words are not tokens: most of
+them may be the same.
 """
 
 from collections.abc import Iterator

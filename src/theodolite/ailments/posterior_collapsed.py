@@ -1,8 +1,8 @@
 """Has the posterior of a variational autoencoder collapsed onto the prior?
 
-If an answer has two parts (n, units) of the same shape besides what is compared with the target, these are the mean and the
-log variance of a code; what was drawn from them, or is an input handed on, is neither. After training the code is idle if its
-means do not vary with the input and its variance is one. The decoder can then only give a constant answer, and the
+If an output has two parts of the same shape (n, units) besides what is compared with the target, these are the mean and the
+log variance of a code; a sample drawn from them, or an input passed through, is neither. After training the code is idle if its
+means do not vary with the input and its variance is one. The decoder can then only give a constant output, and the
 reconstruction explains nothing.
 """
 

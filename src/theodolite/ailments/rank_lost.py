@@ -2,9 +2,9 @@ r"""Do the features collapse into far fewer directions than the task needs?
 
 The effective rank is $(\sum\lambda)^2/\sum\lambda^2$ of the differences between samples at the input of the last layer.
 Separating C classes linearly takes C - 1 directions, predicting k numbers takes k, and never more than the inputs have.
-Attention without skip connections loses rank in another sense: the places of a sample become the same, doubly exponentially in
-depth (Dong et al. 2021), measured as the share by which places differ. Neither counts alone, because features also collapse
-when training succeeds: a trial on a copy with critical initialization or skip connections decides.
+Attention without skip connections loses rank in another sense: the positions of a sample become the same, doubly exponentially
+in depth (Dong et al. 2021), measured as the share by which positions differ. Neither counts alone, because features also
+collapse when training succeeds: a trial on a copy with critical initialization or skip connections decides.
 """
 
 import torch
@@ -28,8 +28,8 @@ def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
     if merged is not None:
         first, least, where = merged
         return (
-            f"The features lose rank: before layer {where} the positions of a sample differ by {least:.1g} of the signal, "
-            f"in the first layer by {first:.1g}.",
+            f"The features lose rank: before layer {where} the positions of a sample differ by only {least:.1g} of the "
+            f"signal ({first:.1g} in the first layer).",
             where,
         )
     ranks = [layer.rank for layer in signs.layers[:-1]]
@@ -39,8 +39,8 @@ def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
         return "", ""
     layer = signs.layers[place]
     return (
-        f"The features lose rank: after layer {layer.name} they vary in {rank:.1f} of {layer.units} directions, the task needs "
-        f"{need:.1f}.",
+        f"The features lose rank: after layer {layer.name} they vary in {rank:.1f} of {layer.units} directions, but the task "
+        f"needs {need:.1f}.",
         layer.name,
     )
 

@@ -1,6 +1,6 @@
-"""Does the answer to one sample depend on the other samples in its batch?
+"""Does the output for one sample depend on the other samples in its batch?
 
-Exact: half of a batch is replaced by the other half; in evaluation mode the answers to the half that stays must not change.
+Exact: half of a batch is replaced by the other half; in evaluation mode the outputs for the half that stays must not change.
 They change if a recurrent or attention layer takes the batch axis for time (``batch_first``), or if a view cuts across samples.
 Graph networks and layers that compare samples mix them on purpose, so a network that learns is not reported; and if a layer has
 its axes the other way round, the same training with ``batch_first`` changed, tried on a copy, decides.
@@ -74,15 +74,15 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     yield Finding(
         severity="warning",
-        says=f"{_says(subject)} and the network has learned little.",
+        says=f"{_says(subject)} and the network has hardly learned anything.",
         remedy=_remedy(_axes(subject)),
         suggested={"batch_first": True} if _axes(subject) else {},
-        evidence=(evidence("change of the answers with other samples, relative to their size", _moved(subject)),),
+        evidence=(evidence("change of the outputs with other samples, relative to their size", _moved(subject)),),
     )
 
 
 def _says(subject: Subject) -> str:
-    return f"Samples of a batch are mixed: changing the others changes a sample's answer by {_moved(subject):.0%} of its size,"
+    return f"The samples of a batch are mixed: replacing the others changes a sample's output by {_moved(subject):.0%},"
 
 
 def _remedy(names: list[str]) -> str:
@@ -95,7 +95,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The layers' axes the other way round, where samples are mixed."""
     names = _axes(subject) if sign(subject) else []
     if names:
-        says = f"{_says(subject)} because {names[0]} takes the first axis for time."
+        says = f"{_says(subject)} because {names[0]} treats the first axis as time."
         found = found_by(says, _remedy(names), {"batch_first": True}, where=names[0])
         yield Intervention(Change("batch first", prepare=partial(_batch_first, names)), found, rank=3, sign=True)
 
@@ -106,7 +106,7 @@ def _batch_first(names: list[str], model: nn.Module, optimizer: torch.optim.Opti
 
 
 ailment = Ailment(
-    question="Does the answer to a sample depend on the others in its batch?",
+    question="Does the output for a sample depend on the others in its batch?",
     needs={"model", "data", "loss"},
     judge=judge,
     interventions=interventions,

@@ -1,10 +1,10 @@
 """Does the schedule end too early, or never warm up?
 
-The learning rate of every group is known at each look. A schedule that counts epochs but is stepped after each batch ends
-near zero early in the run; a warm-up that counts more steps than the run has never ends. Both are facts: for at least half of
-the steps the learning rate was below a fiftieth of the optimizer's own. Whether it costs anything is tried: the same training
-at the optimizer's learning rate throughout, or the run gone on with at it. While training, the steps themselves tell: their
-learning rate was so small a share of its largest that float32 would round it away.
+The learning rate of every group is recorded during training. A schedule that counts epochs but is stepped after each batch
+ends near zero early in the run; a warm-up that counts more steps than the run has never ends. Both are facts: for at least half
+of the steps the learning rate was below a fiftieth of the optimizer's own. A trial shows whether that costs anything: the same
+training at the optimizer's learning rate throughout, or the run continued at it. During training it is reported when the
+learning rate is so small a share of its largest that float32 would round it away.
 """
 
 import itertools
@@ -73,7 +73,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def while_training(run: Run) -> Iterator[Finding]:
     """What the steps say: a schedule has come to nothing."""
     if counted := run.silent.get("schedule ended"):
-        seen = f"The schedule has ended: the learning rate was next to 0 at {counted[0]} of {counted[1]} steps."
+        seen = f"The schedule has ended: the learning rate was practically 0 at {counted[0]} of {counted[1]} steps."
         yield Finding(severity="warning", says=seen, remedy=REMEDY)
 
 

@@ -41,7 +41,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical",
         where=where,
-        says=says + " Nothing of the input is left at the end.",
+        says=says + " Nothing of the input reaches the last layer.",
         remedy=text,
         suggested=suggested,
         evidence=(evidence("mean square at the last layer, relative to the input", signal_ratio(signs)),),

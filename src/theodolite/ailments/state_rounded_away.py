@@ -11,7 +11,7 @@ ailment = silent_error(
     question="Does the optimizer's state lose updates by rounding?",
     fact="state rounded away",
     severity="note",
-    says="The squared gradients that the optimizer averages are {0}: with beta2={1} the average can rise but never fall, "
-    "because each fall is rounded away.",
+    says="The optimizer keeps its average of squared gradients in {0}: with beta2={1} the average can rise but never fall, "
+    "because every decrease is rounded away.",
     remedy="keep the optimizer's state in float32 (float32 weights under torch.autocast), or betas=(0.9, 0.95)",
 )

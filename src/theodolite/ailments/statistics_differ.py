@@ -54,14 +54,14 @@ def judge(subject: Subject) -> Iterator[Finding]:
         where=first,
         says=f"The same batches have a loss of {fmean(train):.3g} in training mode and {fmean(told):.3g} in evaluation mode: the "
         f"running statistics of the normalization{f' (momentum {odd[0]:g})' if odd else ''} are not those of the data. With "
-        f"statistics computed again it is {anew:.3g}.",
+        f"recomputed statistics the loss is {anew:.3g}.",
         remedy=(f"momentum={USUAL} in layer {first}; " if odd else "")
         + "torch.optim.swa_utils.update_bn(loader, model) before evaluating; nn.GroupNorm if batches are tiny",
         suggested={"statistics_momentum": USUAL},
         evidence=(
             evidence("loss in training mode", fmean(train), stderr=_error(train)),
             evidence("loss in evaluation mode", fmean(told), stderr=_error(told)),
-            evidence("loss in evaluation mode, statistics computed again", anew),
+            evidence("loss in evaluation mode, recomputed statistics", anew),
         ),
     )
 

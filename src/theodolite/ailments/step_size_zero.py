@@ -1,7 +1,7 @@
 """Is the learning rate zero?
 
-Exact: every group has had lr=0 since the first step. A schedule that comes to 0 later is `schedule-ended`, and the first steps of
-a warm-up are few.
+Exact: every group has had lr=0 since the first step. A schedule that reaches 0 later is reported as `schedule-ended`; the few
+first steps of a warm-up are not reported.
 """
 
 from theodolite.core.ailment import silent_error
@@ -20,7 +20,7 @@ ailment = silent_error(
     needs={"model", "optimizer"},
     fact="step size zero",
     severity="critical",
-    says="The learning rate was 0 at {0} of {1} steps: nothing is learned in them.",
+    says="The learning rate was 0 at {0} of {1} steps: they change nothing.",
     remedy="pass lr to the optimizer, and let the schedule begin above zero",
     static=static,
 )

@@ -3,9 +3,8 @@ r"""Is the learning rate so large that the loss does not come down, although a s
 On a quadratic of curvature $\lambda$ gradient descent diverges above a learning rate of $2/\lambda$ (higher with momentum,
 another limit with a preconditioner). This limit is not trusted here: the same training runs on copies with smaller learning
 rates, from the same start, and the learning rate is too large only if a smaller one recovers what the run has lost. A run that
-fits its training data is not held up by its steps, whatever it lacks elsewhere. During
-training the loss on the probe is the symptom: it doubles, or it rises while the last step gained at most a fifth of what its
-gradient predicted.
+fits its training data does not suffer from large steps, whatever it lacks elsewhere. During training the symptom is the loss on
+the probe: it doubles, or it rises while the last step gained at most a fifth of what its gradient predicted.
 """
 
 import math
@@ -15,7 +14,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, figure
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_fitted, step_ladder
@@ -102,7 +101,7 @@ def while_training(run: Run) -> Iterator[Finding]:
         finite = [value for value in losses if math.isfinite(value)]
         seen = "The loss is not finite"
         if finite:
-            seen += f"; it started at {first:.3g} and was {finite[-1]:.3g} when last finite"
+            seen += f"; it started at {figure(first)}, and its last finite value was {figure(finite[-1])}"
         yield _live(seen, last, 0.1 * last.lr)
         return
     began, lately = (last.facts.get(name, math.nan) for name in ("first_training_loss", "last_training_loss"))
@@ -110,7 +109,7 @@ def while_training(run: Run) -> Iterator[Finding]:
         return  # training comes down: what rises is an old batch whose targets are no longer those of training
     lowest = min(losses)
     ratio, overshot = last.facts.get("trust", math.nan), _overshot(last)
-    seen = f"The loss went from {first:.3g} to {now:.3g}"
+    seen = f"The loss went from {figure(first)} to {figure(now)}"
     change, promise = last.facts.get("change", math.nan), last.facts.get("predicted", math.nan)
     step = (
         ""
@@ -123,7 +122,7 @@ def while_training(run: Run) -> Iterator[Finding]:
     elif first > 0 and (now > 2 * first or (now > (1 + PART) * first and overshot)):
         yield _live(seen + step, last)
     elif first > 0 and now > WELL * first and len(whole) > AGAIN and all(map(_overshot, whole[-AGAIN:])):
-        yield _live(f"{seen}, and steps overshot at the last {AGAIN} looks{step}", last)
+        yield _live(f"{seen}, and steps overshot the last {AGAIN} times it was checked{step}", last)
     elif first > 0 and lowest < PART * first < now and overshot and ratio < 0:
         yield replace(_live(f"{seen} after a low of {lowest:.3g}{step}", last), severity="warning")
     else:
@@ -134,7 +133,7 @@ def _spiked(last: RunMoment, first: float, now: float) -> Iterator[Finding]:
     """Training's own losses rose to a multiple of the first one, and the run has not made up for it since."""
     began, peak = (last.facts.get(name, math.nan) for name in ("first_training_loss", "highest_training_loss"))
     if began > 0 and peak > WORST * began and now > CRITICAL * first:
-        seen = f"The training loss rose from {began:.3g} to {peak:.3g} and is now {now / first:.0%} of where it started"
+        seen = f"The training loss rose from {figure(began)} to {figure(peak)} and is now {now / first:.0%} of where it started"
         found = _live(seen, last, 0.1 * last.lr)
         yield found if now > WELL * first else replace(found, severity="warning")
 

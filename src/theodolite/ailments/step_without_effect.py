@@ -1,7 +1,7 @@
 """Does a step with a gradient change no weight?
 
 Exact: the weights before and after a step are identical bit for bit, at every step that was compared, although the learning
-rate and the gradients are not zero. Or there are backward passes and no optimizer ever makes a step.
+rate and the gradients are not zero. Or there are backward passes, but optimizer.step() is never called.
 """
 
 from theodolite.core.ailment import silent_error
@@ -11,6 +11,5 @@ ailment = silent_error(
     fact="step without effect",
     severity="critical",
     says="Nothing is trained: {0}.",
-    remedy="{1}",
     suggested={"optimizer": "model.parameters()"},
 )

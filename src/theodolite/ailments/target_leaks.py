@@ -1,9 +1,9 @@
 """Does the model see what it has to predict?
 
-Exact, in two ways. The inputs contain the target: place by place in a sequence, shifted or not, as what a decoder is given, or
-as a column of a table, the target equals the input everywhere it counts. Or the answers look ahead: if the target at one place
-is the input at a later one (next-token prediction), changing later inputs must not change earlier answers. A model that sees its
-target learns to copy it, and its loss says nothing about how it will do in use.
+Exact, in two ways. The inputs contain the target: position by position in a sequence (shifted or not), as the input of a
+decoder, or as a column of a table, the target equals the input everywhere it counts. Or the outputs look ahead: if the target
+at one position is the input at a later one (next-token prediction), changing later inputs must not change earlier outputs. A
+model that sees its target learns to copy it, and its loss says nothing about how well it will work in use.
 """
 
 from collections.abc import Iterator
@@ -63,8 +63,8 @@ def _part(subject: Subject, sample: Sample) -> Iterator[Finding]:
                     severity="critical",
                     where=f"column {first}",
                     says=f"The model sees what it must predict: columns {first} to {first + length - 1} of the inputs are the "
-                    "target, and changing the target of a place there changes the answer at that place.",
-                    remedy="give the decoder the targets one place later: a start token, then target[:, :-1]",
+                    "target, and changing one of them changes the output at the same position.",
+                    remedy="shift the decoder's input by one position: a start token, then target[:, :-1]",
                     suggested={"shift_labels": 1},
                     evidence=(evidence("columns of the inputs that are the target", length),),
                 )
@@ -116,7 +116,7 @@ def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]
         return
     shift, share = match
     own = scores(subject)[0]
-    reached = "" if own is None else f" That is why the training loss is {own.loss:.3g}."
+    reached = "" if own is None else f" That explains the training loss of {own.loss:.3g}."
     middle = sample.target.shape[1] // 2
     if shift == 0 and not _copies(subject, which, middle):
         return  # labels that a model is given for its own loss, say: its answers do not depend on them
@@ -142,7 +142,7 @@ def _sequence(subject: Subject, sample: Sample, which: int) -> Iterator[Finding]
         severity="critical",
         where=f"position {place}",
         says=f"The model sees what it must predict: each target is the input {shift} position{'s' * (shift != 1)} "
-        f"ahead, and changing the input at position {seen} changes the answer at position {place}.{reached}",
+        f"ahead, and changing the input at position {seen} changes the output at position {place}.{reached}",
         remedy="a causal mask: F.scaled_dot_product_attention(q, k, v, is_causal=True), or nn.Transformer with is_causal=True",
         suggested={"causal_mask": True},
         evidence=(evidence("positions ahead that an answer sees", float(seen - place)),),

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from theodolite.ailments.inputs_not_scaled import standardized_rows, unscaled_inputs
-from theodolite.core.ailment import Ailment, Finding
+from theodolite.core.ailment import Ailment, Finding, figure
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
 from theodolite.evidence.experiment import Intervention, Outcome, found_by
@@ -81,7 +81,8 @@ def _found(mean: float, std: float, *, both: bool) -> Callable[[Outcome], Findin
     remedy = f"y = (y - {mean:.4g}) / {std:.4g} for training, and output * {std:.4g} + {mean:.4g} at inference"
     what = "Inputs and targets are not scaled" if both else "Targets are not scaled"
     return found_by(
-        f"{what}: targets have mean {mean:.3g} and standard deviation {std:.3g}, while a network starts with outputs of about 1.",
+        f"{what}: {'the targets' if both else 'they'} have mean {figure(mean)} and standard deviation {figure(std)}, while a "
+        "network starts with outputs of about 1.",
         remedy + ("; x = (x - x_train.mean(0)) / x_train.std(0) too" if both else ""),
         {"standardize": "targets"},
         where="targets",

@@ -58,8 +58,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             severity="critical",
             where="loss",
-            says=f"The loss can hardly fall: it is {chance:.4g} (log {others}) when all outputs are equal, {least:.4g} for the "
-            "best possible outputs. The temperature makes all similarities nearly equal.",
+            says=f"The loss can hardly fall: it is {chance:.4g} (log {others}) when all outputs are equal, and {least:.4g} for "
+            "the best possible outputs. The temperature makes all similarities nearly equal.",
             remedy="a temperature of 0.1 (0.05 to 0.5) in the loss: divided by more, similarities from -1 to 1 are all alike",
             suggested={"temperature": 0.1},
             evidence=told,
@@ -68,7 +68,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             severity="critical",
             where="loss",
-            says=f"The softmax of the loss is saturated: wrong outputs cost {costs:.4g}, chance would be {chance:.3g} "
+            says=f"The softmax of the loss is saturated: wrong outputs cost {costs:.4g}, chance would cost {chance:.3g} "
             f"(log {others}). All but one of a sample's negatives get no gradient.",
             remedy="a temperature of 0.1 (0.05 to 0.5) in the loss",
             suggested={"temperature": 0.1},

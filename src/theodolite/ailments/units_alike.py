@@ -3,7 +3,7 @@
 Exact: units with equal weights and equal gradients stay equal under every optimizer that treats entries the same way, so a
 layer of copies is one unit wide. A last layer or a branch that starts at zero on purpose is fine: its gradients differ from row
 to row. Dropout separates copies, so gradients are measured in training mode. Units that were not copies before training, where
-that is known, are not reported; copies that rounding has drawn apart since show in a trial of another start.
+that is known, are not reported; copies that rounding has separated since then show in a trial of another start.
 """
 
 from collections.abc import Iterator
@@ -44,13 +44,13 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     found = _copies(subject, signals_at_start(subject))
     if found:
         says, where = _told(found)
-        yield from depth_interventions(subject, f"{says} They began so.", rank=14, where=where)
+        yield from depth_interventions(subject, f"{says} They were copies from the start.", rank=14, where=where)
 
 
 def _told(found: dict[str, tuple[float, int]]) -> tuple[str, str]:
     where, (share, units) = max(found.items(), key=lambda item: item[1][0])
     kinds, others = max(1, round(units * (1 - share))), len(found) - 1
-    like = "" if not others else f"; {others} more {'layer is' if others == 1 else 'layers are'} like it"
+    like = "" if not others else f"; {others} more {'layer is' if others == 1 else 'layers are'} the same"
     says = f"the {units} units of layer {where} share {kinds} set{'s' * (kinds > 1)} of weights and gradients{like}."
     return f"Units are copies: {says}", where
 

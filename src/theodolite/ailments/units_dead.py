@@ -73,7 +73,7 @@ def while_training(run: Run) -> Iterator[Finding]:
     if alive <= GONE or (gradient == 0 and facts.get("step_loss", 0.0) > 0 and len(run.moments) > 1):
         yield Finding(
             severity="critical",
-            says="The network is dead: it gives every sample the same answer, and no weight can change that.",
+            says="The network is dead: it gives every sample the same output, and no gradient step can change that.",
             remedy="start again with a smaller lr",
         )
 

@@ -24,7 +24,7 @@ at_a_look = silent_error(
     fact="values not finite",
     severity="critical",
     says="Weights or buffers are not finite: {all}.",
-    remedy="go back to the last checkpoint that is finite; a smaller lr, or gradients clipped to norm 1",
+    remedy="go back to the last finite checkpoint; use a smaller lr, or clip gradients to norm 1",
 )
 
 
@@ -40,7 +40,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical",
         where=worst.name,
         says=f"Weights are NaN or infinite in {len(sick)} of {max(len(weight_facts(subject)), len(sick))} tensors: {named}."
-        f"{_when(subject)} Every answer that uses them is NaN.",
+        f"{_when(subject)} Every output that uses them is NaN.",
         remedy="go back to the last finite checkpoint; torch.autograd.set_detect_anomaly(True) names the operation that failed",
         evidence=tuple(evidence("weights that are not finite", f.nan + f.infinite, where=f.name) for f in sick[:20]),
     )

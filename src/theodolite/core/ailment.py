@@ -90,7 +90,7 @@ def silent_error(
     fact: str,
     severity: Severity,
     says: str,
-    remedy: str,
+    remedy: str = "",
     suggested: Mapping[str, Any] | None = None,
     needs: AbstractSet[Need] = frozenset({"run"}),
     static: Callable[[Subject], tuple[str, ...]] | None = None,
@@ -99,17 +99,16 @@ def silent_error(
     """The ailment of an exact fact of a training's steps that is an error by itself, whatever the loss does.
 
     ``fact`` is its name among those of a run (`Run.silent`), whose words ``says`` may name as ``{0}``, ``{1}``, ... or as
-    ``{all}``. ``static(subject)`` are the same words, where the fact can be seen without a run. A fact that is not ``live`` is
-    one at the end of a run only.
+    ``{all}``; the last of them is the remedy where none is given. ``static(subject)`` are the same words, where the fact can be
+    seen without a run. A fact that is not ``live`` is one at the end of a run only.
     """
 
     def found(words: tuple[str, ...]) -> Iterable[Finding]:
         if words:
-            said, where = (
-                says.format(*words, all=few_of(words)),
-                words[0] if "{all}" in says else "",
-            )  # else they are counts
-            yield Finding(severity=severity, where=where, says=said, remedy=remedy, suggested=suggested or {})
+            said, where = says.format(*words, all=few_of(words)), words[0] if "{all}" in says else ""  # else counts
+            yield Finding(
+                severity=severity, where=where, says=said, remedy=remedy or words[-1], suggested=suggested or {}
+            )
 
     def while_training(run: Run) -> Iterable[Finding]:
         return found(run.silent.get(fact, ()))
@@ -128,10 +127,20 @@ def few_of(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def figure(value: float, digits: int = 3) -> str:
+    """A number in a sentence, as people write it.
+
+    >>> figure(68213.0), figure(0.81934), figure(-1286.0), figure(1.3e12)
+    ('68,200', '0.819', '-1,290', '1.3e+12')
+    """
+    short = f"{value:.{digits}g}"
+    return f"{float(short):,.0f}" if "e+" in short and abs(value) < 1e9 else short
+
+
 def times(factor: float) -> str:
-    """A factor as people write it.
+    """A factor, with two digits.
 
     >>> times(1.13e5), times(2.345), times(1.3e12)
     ('110,000', '2.3', '1.3e+12')
     """
-    return f"{float(f'{factor:.2g}'):,.0f}" if 10 <= factor < 1e9 else f"{factor:.2g}"
+    return figure(factor, 2)

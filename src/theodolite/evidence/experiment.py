@@ -143,13 +143,13 @@ class Outcome:
         """The trial in words."""
         mine = self.trial.score()
         other = self.plain.score()
-        without = "NaN or infinite without" if other is None else f"{_told(other)} without"
+        without = "NaN or infinite" if other is None else _told(other)
         ended = "" if mine is None else _told(mine)
         run = f"; the run itself is at {_told(self.reference)}" if self.after_run and self.reference is not None else ""
         assumed = self.subject.seen.get("assumed", "")
         how = f"Tried on a copy {assumed}" if assumed else "Tried on a copy"
         count = "" if mine is None else f" ({mine.samples:,} samples)"
-        return f"{how}{count}: {ended} after {self.trial.steps} steps, {without}{run}."
+        return f"{how}{count}: {ended} after {self.trial.steps} steps, and {without} without the change{run}."
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -246,7 +246,7 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     try:
         plain = found.trial(AS_IT_IS, longest // 4)
     except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
-        found.why_not = f"the training cannot be copied ({type(error).__name__}: {' '.join(str(error).split())[:100]})"
+        found.why_not = f"this training cannot be copied ({type(error).__name__}: {' '.join(str(error).split())[:100]})"
         return found
     if plain.broken:
         found.why_not = f"a copy of the training does not run ({plain.broken})"

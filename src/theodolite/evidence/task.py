@@ -241,11 +241,11 @@ def _found(subject: Subject) -> Task:
         answer = subject.answer(batch)
     own = members_of(answer)
     if not own or not isinstance(target, Tensor) or not target.numel():
-        return Task("unknown", why="the target or the answer is not a tensor")
+        return Task("unknown", why="the targets or the outputs are not tensors")
     try:
         drawn, slopes = _slopes(subject.loss, answer, target)
     except Exception as error:
-        return Task("unknown", why=f"the loss refuses drawn outputs ({type(error).__name__})")
+        return Task("unknown", why=f"the loss fails on random outputs ({type(error).__name__})")
     summed = _is_sum(subject.loss, answer, drawn, target)
     coupled = samples_coupled(subject)
     if not reads_targets(subject):
@@ -257,7 +257,7 @@ def _found(subject: Subject) -> Task:
         found = _kind_of(subject.loss, answer, member, z, slope, target)
         if found is not None:
             told.append(Task(**{"member": member, "summed": summed, "coupled": coupled, **found}))
-    why = "the gradient of the loss in the outputs fits neither classes nor numbers"
+    why = "the gradient of the loss with respect to the outputs fits neither classes nor numbers"
     known = [one for one in told if one.kind != "unknown"]
     return [*known, *told, Task("unknown", summed=summed, coupled=coupled, why=why)][0]
 
@@ -273,7 +273,7 @@ def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, targ
         if z.ndim > 2 and z.shape[:-1] == target.shape:
             moved = slope.reshape(z.shape[0], z.shape[-1], *z.shape[1:-1])
             if _classes_on(1, moved, target) is not None:
-                why = "the loss takes its classes from another shape of the outputs"
+                why = "the loss reshapes the outputs before it reads the classes"
                 return {"kind": "unknown", "viewed": True, "why": why}
         if z.numel() == target.numel() and binary:
             return {"kind": "labels", "threshold": _threshold(loss, answer, member, target)}
@@ -313,7 +313,7 @@ def _numbers(loss: Any, answer: Any, member: int, z: Tensor, target: Tensor) -> 
     except Exception:  # it takes nothing beyond its range
         farther = math.inf
     if not all(exact < other - SAME * abs(other) for other in (nearer, farther)):
-        return {"kind": "unknown", "why": "the loss means something else by its outputs than the targets"}
+        return {"kind": "unknown", "why": "the outputs that minimize the loss are not the targets"}
     return {"kind": "numbers"}
 
 

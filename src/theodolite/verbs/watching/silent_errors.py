@@ -247,7 +247,7 @@ class SilentErrors:
         if self._dropping is None and probe is not None:
             self._dropping = drops_always(self.model, probe)
         if self._dropping and "evaluated as trained" not in found:
-            found["evaluated as trained"] = "all", f"{', '.join(self._dropping)} drops in evaluation mode too"
+            found["evaluated as trained"] = "all", f"{', '.join(self._dropping)} drops units even in evaluation mode"
         found["batch repeated"] = self._repeated() or _inputs_stuck(kept)
         found["targets stuck"] = _targets_stuck(kept)
         found["workers alike"] = generator_shared(loader) or found.get("workers alike", ())

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.ailment import figure
 from theodolite.io.batches import Batch
 from theodolite.verbs.watching.harmless_hooks import harmless
 
@@ -265,13 +266,13 @@ class StepTrace:
             worst.cause,
             f"{worst.step + self._offset}",
             worst.where,
-            f"{worst.usual:.3g}",
-            f"{worst.peak:.3g}",
+            figure(worst.usual),
+            figure(worst.peak),
             f"{worst.times:.3g}",
             f"{worst.lr:.3g}",
             f"{worst.usual_lr:.3g}",
             "sure" if sure else "",
-            f"{worst.now:.3g}",
+            figure(worst.now),
             worst.held,
         )
         return {"loss spikes": words}
