@@ -186,7 +186,7 @@ def test_a_watch_without_a_loss_says_which_it_assumes(caplog):
     ]
     caplog.clear()
     watch = th.Watch(nn.Linear(4, 3), probe=(x, y), loss=cross_entropy, level="cheap")
-    assert not caplog.records and str(watch).startswith("No alarm in 0 looks")
+    assert not caplog.records and str(watch).startswith("No alarm in 0 measurements")
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest(capsys):

@@ -133,8 +133,8 @@ def test_scores_sinks_and_single_heads_are_those_of_a_loop_over_rows(way):
     assert sight.sink_shares == pytest.approx((float(columns[1, 0]),) * 3, rel=1e-5)
     assert sight.even_share == pytest.approx(sum(1 / (row + 1) for row in range(1, 6)) / 5)
     said = {r.quantity: r for r in th.read("attention", Written(way, q, k), data=x)}
-    assert said["largest share of attention on one place"].status == "not random"
-    assert "a sink" in said["largest share of attention on one place"].meaning
+    assert said["largest share of attention on one position"].status == "not random"
+    assert "a sink" in said["largest share of attention on one position"].meaning
 
 
 def test_attention_of_a_library_is_read_alike_fused_and_written_out():

@@ -46,7 +46,7 @@ def test_the_loss_of_a_known_table_is_that_of_a_loop_over_places():
     rows, table = chain()
     found = read(Table(table), rows)
     by_place = {r.where: r for r in found if r.quantity == "loss by position"}
-    assert list(by_place) == ["place 0", "place 1", "places 2 to 3", "places 4 to 7", "places 8 to 15"]
+    assert list(by_place) == ["position 0", "position 1", "positions 2 to 3", "positions 4 to 7", "positions 8 to 15"]
     assert {r.status for r in by_place.values()} == {"not random"}
     entropy = -(table * table.log()).sum(1)
     for (
@@ -63,7 +63,7 @@ def test_an_answer_that_ignores_its_input_is_at_the_floor_of_single_tokens():
     rows, _ = chain()
     share = torch.bincount(rows[:, 1:].flatten(), minlength=KINDS) / rows[:, 1:].numel()
     found = read(Table(share.expand(KINDS, KINDS)), rows)
-    late = next(r for r in found if r.where == "places 8 to 15")
+    late = next(r for r in found if r.where == "positions 8 to 15")
     assert late.status == "inconclusive"  # as good as frequencies, to its error
     assert late.measured == pytest.approx(late.expected.low, abs=0.03)
     assert late.expected.low == pytest.approx(float(-(share * share.log()).sum()), abs=0.05)
@@ -77,7 +77,7 @@ def test_places_that_do_not_count_are_left_out():
     targets = rows[:, 1:].clone()
     targets[:, :4] = -100
     found = read(Table(table), rows, targets)
-    assert [r.where for r in found if "position" in r.quantity] == ["places 4 to 7", "places 8 to 15"]
+    assert [r.where for r in found if "position" in r.quantity] == ["positions 4 to 7", "positions 8 to 15"]
 
 
 def test_models_of_numbers_and_short_data_are_not_read():

@@ -126,4 +126,4 @@ def test_an_untrained_network_is_not_called_trained():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     found = th.diagnose(model, data=(x, y), loss=nn.CrossEntropyLoss(), optimizer=optimizer)
     assert found.healthy
-    assert "othing learned yet" in found.headline
+    assert "othing has been learned yet" in found.headline

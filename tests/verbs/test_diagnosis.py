@@ -47,7 +47,7 @@ def test_the_worst_finding_is_the_headline_with_what_it_explains():
             False,
             "need a trial were not made: no optimizer",
         ),
-        ({"checked": ("a",), "scores": {"training loss": 2.4, IGNORING: 2.3}}, True, "nothing learned yet"),
+        ({"checked": ("a",), "scores": {"training loss": 2.4, IGNORING: 2.3}}, True, "nothing has been learned yet"),
     ],
 )
 def test_what_was_not_judged_is_said(given, healthy, said):

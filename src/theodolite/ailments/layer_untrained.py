@@ -166,7 +166,7 @@ def _names(found: list[WeightFacts]) -> str:
 
 
 def _have(found: list[WeightFacts]) -> str:
-    return "has" if len(found) == 1 else "have"
+    return "has its" if len(found) == 1 else "have their"
 
 
 def _held(subject: Subject) -> set[str] | None:

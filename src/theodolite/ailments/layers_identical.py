@@ -72,7 +72,7 @@ def _repeated(subject: Subject) -> Iterator[Finding]:
                 says=f"One layer is used {most} times in {name or type(module).__name__}: its weights are shared, so there are "
                 f"{most - 1} layers fewer than it seems.",
                 remedy="[Block() for _ in range(n)] in place of [Block()] * n, unless sharing is meant",
-                evidence=(evidence("places of one layer", most),),
+                evidence=(evidence("uses of one layer", most),),
             )
             return
 

@@ -59,7 +59,7 @@ def _entropy(sight: AttentionSight) -> Reading:
     mean = mean_estimate(sight.entropies)
     share = mean.value
     if share > 0.95:
-        said = "It attends to every place equally: it only averages."
+        said = "It attends to every position equally: it only averages."
     elif share < 0.1:
         said = (
             "It attends to a single token: its scores have grown large. Try a smaller learning rate, or normalized queries "
@@ -73,7 +73,8 @@ def _entropy(sight: AttentionSight) -> Reading:
         measured=share,
         stderr=mean.stderr,
         expected=Band(0.0, 1.0),
-        meaning=f"1 is looking everywhere alike, 0 at one token; the mean over the rows of {sight.heads} heads. {said}",
+        meaning=f"1 means equal attention to all tokens, 0 attention to a single one; the mean "
+        f"over the rows of {sight.heads} heads. {said}",
     )
 
 
@@ -86,9 +87,9 @@ def _largest_score(sight: AttentionSight) -> Reading:
         where=sight.layer,
         measured=score,
         expected=Band(low=0.0),
-        meaning=f"So large a score can give one of {sight.tokens} places at most {weight:.0%} of the attention. "
+        meaning=f"A score this large gives one of {sight.tokens} positions at most {weight:.0%} of the attention. "
         + (
-            "Beyond that, float32 rounds the weights to one place, and no gradient passes: try a smaller learning rate, or "
+            "Beyond that, float32 rounds all weight onto one position, and no gradient passes: try a smaller learning rate, or "
             "normalized queries and keys."
             if score > -math.log(2**-24) + math.log(sight.tokens)
             else "The softmax is not saturated by rounding."
@@ -99,11 +100,11 @@ def _largest_score(sight: AttentionSight) -> Reading:
 def _single(sight: AttentionSight) -> Reading:
     heads = ", ".join(map(str, sight.one_place))
     return Reading(
-        quantity="heads that attend to one place",
+        quantity="heads that attend to one position",
         where=sight.layer,
         measured=float(len(sight.one_place)),
         expected=Band(0.0, float(sight.heads)),
-        meaning=f"Of {sight.heads} heads, those with more than {ONE_PLACE:.0%} of each row's weight on one place"
+        meaning=f"Of {sight.heads} heads, those with more than {ONE_PLACE:.0%} of each row's weight on one position"
         + (f": {heads}. They copy one token each and average nothing." if sight.one_place else ": none."),
     )
 
@@ -111,17 +112,17 @@ def _single(sight: AttentionSight) -> Reading:
 def _sink(sight: AttentionSight) -> Reading:
     mean = mean_estimate(sight.sink_shares)
     return Reading(
-        quantity="largest share of attention on one place",
+        quantity="largest share of attention on one position",
         where=sight.layer,
         measured=mean.value,
         stderr=mean.stderr,
         expected=Band(0.0, 2 * sight.even_share),  # random rows differ from even ones, but not all in one direction
         against="chance",
-        meaning=f"The place is {sight.sink}, counted from 0; rows that look everywhere alike give it {sight.even_share:.2g}. "
+        meaning=f"The position is {sight.sink}, counted from 0; uniform attention would give it {sight.even_share:.2g}. "
         + (
             "One head sends its attention there whatever the token: a sink, which trained language models use to do nothing."
             if mean.value > 0.5 and mean.value > 2 * sight.even_share
-            else "No place takes most of the attention."
+            else "No position gets most of the attention."
         ),
     )
 

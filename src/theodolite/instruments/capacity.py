@@ -92,7 +92,7 @@ def read(subject: Subject) -> Iterator[Reading]:
         if samples <= certain
         else None,  # beyond it theory is silent of these targets
         meaning=f"Hidden layers of {words} certainly hold {certain} points of {chain.outputs} outputs, and there are {samples}. "
-        f"{fits} From {never} points on a line on, some cannot be fitted. Widths of {' x '.join(map(str, advised))} "
+        f"{fits} Some targets on {never} points of a line cannot be fitted. Widths of {' x '.join(map(str, advised))} "
         "certainly hold the data.",
     )
 

@@ -93,7 +93,7 @@ def _interpolants(found: Readout) -> Iterator[Reading]:
     x, weights = found.features[places].numpy(), found.weight[:OUTPUTS].numpy()
     answers = weights @ x.T  # (outputs, samples)
     what = (
-        f"Among all readouts of {wide} features with the same answers on {number} samples"
+        f"Among all readouts of {wide} features with the same outputs on {number} samples"
         f"{'' if len(weights) == len(found.weight) else f' (first {len(weights)} outputs)'}: "
     )
     scale = float(np.abs(weights).mean()) ** 0.5  # beta = u^2 - v^2: starts are measured in roots of weights

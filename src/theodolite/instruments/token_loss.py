@@ -1,9 +1,10 @@
 """Which tokens does a sequence model predict: those that come late in the context, the frequent ones, or all of them?
 
-The cross-entropy by position and by frequency of the token, compared with two floors that are counted on other rows of the same
-data: the loss of guessing by frequency alone (unigram), and that of knowing one token (bigram). A model below the first uses its
-input; below the second, more than the token at hand. Counting itself costs (k-1)/2n for k tokens and n places, which is taken off
-the first floor. By frequency there is no floor for each part alone: a flat answer gives up frequent tokens for rare ones.
+The cross-entropy by position and by frequency of the token, compared with two floors that are counted on other rows of the
+same data: the loss of guessing by frequency alone (unigram), and that of knowing one token (bigram). A model below the first
+uses its input; below the second, more than the current token. Counting itself costs (k-1)/2n for k tokens and n positions,
+which is taken off the first floor. By frequency there is no floor for each part alone: a flat answer gives up frequent tokens
+for rare ones.
 """
 
 import itertools
@@ -78,7 +79,11 @@ def _by_position(seen: Tensor) -> Iterator[tuple[str, str, Tensor]]:
         last = min(length, max(1, 2 * first)) - 1
         within = torch.zeros_like(seen)
         within[:, first : last + 1] = True
-        yield "loss by position", f"place {first}" if first == last else f"places {first} to {last}", within & seen
+        yield (
+            "loss by position",
+            f"position {first}" if first == last else f"positions {first} to {last}",
+            within & seen,
+        )
         first = last + 1
 
 
@@ -90,7 +95,7 @@ def _by_frequency(count: Tensor, y: Tensor, seen: Tensor) -> Iterator[tuple[str,
     for low, high in itertools.pairwise(SHARES):
         own = int(((before >= low) & (before < high) & (count[order] > 0)).sum())
         if own:
-            named = f"{own} tokens, {low:.0%} to {high:.0%} of all places"
+            named = f"{own} tokens, {low:.0%} to {high:.0%} of all positions"
             yield "loss by frequency of the token", named, (share >= low) & (share < high) & seen
 
 
@@ -115,7 +120,7 @@ def _readings(parts: list[tuple[str, str, Tensor]], losses: Tensor, floors: tupl
             stderr=found.stderr,
             expected=Band(low=max(0.0, unigram)) if by_position else None,
             against="chance",
-            meaning=f"Guessing by frequency alone gives {unigram:.3g}, knowing the token at hand {bigram:.3g}. "
+            meaning=f"Guessing by frequency alone gives {unigram:.3g}, knowing the current token {bigram:.3g}. "
             + (_meaning(found.value, unigram, bigram) if by_position else "Tokens from frequent to rare."),
             series=Series(
                 x=tuple(one[1] for one in own),
@@ -129,10 +134,10 @@ def _readings(parts: list[tuple[str, str, Tensor]], losses: Tensor, floors: tupl
 
 def _meaning(loss: float, unigram: float, bigram: float) -> str:
     if loss >= unigram:
-        return "Here the model knows nothing yet that frequencies do not say."
+        return "Here the model knows no more than how frequent tokens are."
     if loss >= bigram:
         return "The model uses its input here, but less than a table of pairs does."
-    return "The model uses more than the token at hand."
+    return "The model uses more than the current token."
 
 
 instrument = Instrument(

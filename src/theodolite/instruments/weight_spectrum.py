@@ -130,7 +130,7 @@ def _spikes(name: str, found: Tail, p_value: float) -> Reading:
         )
     spikes = bulk.spikes if ranked is None else min(ranked, bulk.spikes)
     told = spikes > 0 and p_value <= FAMILY
-    fate = "directions that training has created" if told else "as noise shows now and then in so many matrices"
+    fate = "directions that training has created" if told else "as noise occasionally shows in this many matrices"
     words = f"{bulk.spikes} eigenvalues above the edge hold {bulk.share:.1%} of the squared norm: " + (
         f"{fate}." if spikes else "no direction exceeds the noise."
     )

@@ -89,8 +89,8 @@ class Diagnosis(Presentable):
         loss, constant = (self.scores.get(name, math.nan) for name in ("training loss", IGNORING))
         if loss >= constant:  # an untrained network: healthy is what it is, but nobody should think that it has learned
             return (
-                f"No fault found ({len(self.checked)} checks), but nothing learned yet: the training loss is {loss:.3g}, and "
-                f"{constant:.3g} when ignoring the input."
+                f"No fault found ({len(self.checked)} checks), but nothing has been learned yet: the training loss is "
+                f"{loss:.3g}, and {constant:.3g} when ignoring the input."
             )
         return f"Healthy: no fault found in {len(self.checked)} checks."
 

@@ -151,8 +151,8 @@ def _small_numbers() -> Known:
 
 def _random_numbers() -> Known:
     """The first numbers of torch's and numpy's generators from seed 0."""
-    right = "Seeds give the numbers that verdicts were recorded with."
-    remedy = "Verdicts hold all the same, but their digits will differ."
+    right = "Seeds give the same random numbers as when the verdicts were recorded."
+    remedy = "Verdicts still hold, but their digits will differ."
     return _verdict("random numbers", random_number_error(), 0.0, right, remedy)
 
 
@@ -184,10 +184,10 @@ def _gpu() -> Known:
     import torch
 
     if not torch.cuda.is_available():
-        return Known("GPU", "absent", "None that torch can use; all is done on the processor.")
+        return Known("GPU", "absent", "None that torch can use; everything runs on the CPU.")
     error = gpu_errors()[0]
     right = f"{torch.cuda.get_device_name()}: float64 products exact, eigenvalues off by {error:.1e}."
-    return _verdict("GPU", error, EIGENVALUES_OFF, right, "Work on the processor (--device cpu).")
+    return _verdict("GPU", error, EIGENVALUES_OFF, right, "Use the CPU (--device cpu).")
 
 
 def _gpu_single_precision() -> Known:
@@ -224,7 +224,7 @@ def _engines() -> Known:
     if missing:
         words = f"Without {', '.join(missing)}: pip install 'theodolite[{','.join(missing)}]' if you need them."
         return Known("optional packages", "absent", words)
-    return Known("optional packages", "right", f"All there: {', '.join(wanted)}.")
+    return Known("optional packages", "right", f"All installed: {', '.join(wanted)}.")
 
 
 def _versions() -> Known:

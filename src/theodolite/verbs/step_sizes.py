@@ -103,7 +103,7 @@ class StepSizes(Presentable):
             table.add_row(f"{one.lr:.3g}", str(one.steps), f"{one.loss:.4g}" if math.isfinite(one.loss) else "blew up")
         lines = [as_cell(self.headline)]
         if self.edge is not None:
-            lines.append(as_cell(f"Gradient descent diverges at the initial weights from {self.edge:.2g} on."))
+            lines.append(as_cell(f"At the initial weights gradient descent diverges above lr = {self.edge:.2g}."))
         if self.noise_scale is not None:
             double = self.at_batch_size(2 * self.batch_size)
             words = f"Noise scale {self.noise_scale:.3g} samples at batches of {self.batch_size}: "

@@ -253,4 +253,4 @@ def _reason(error: Exception, name: str) -> str:
     inside = bool(frames) and "torch" in Path(frames[-1].filename).parts
     if not inside and not isinstance(error, RuntimeError):
         return f"{kind}: {' '.join(str(error).split()) or 'no message'}"
-    return f"torch could not do on this model and data what it asks ({kind}); th.read({name!r}, subject) shows why"
+    return f"torch cannot compute it for this model and data ({kind}); th.read({name!r}, subject) shows why"

@@ -368,7 +368,7 @@ def test_a_loss_that_is_scaled_for_its_gradients_is_read_as_it_is(tmp_path, warm
 
 def test_weights_that_are_put_back_begin_trainings_of_their_own(tmp_path, warm):
     watched, told = seen_of(tmp_path, warm, BACK)
-    assert "the weights were put back 6 times" in watched.stderr
+    assert "the weights were reset 6 times" in watched.stderr
     assert not told["diagnosis"]["findings"] and not told["alarms"]
 
 

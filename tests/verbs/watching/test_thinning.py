@@ -157,7 +157,7 @@ def test_the_page_keeps_what_was_read_last_with_its_step(monkeypatch):
     assert answers["sharpness"].readings[0].meaning.startswith(f"Last measured at step {whole[-1]}, not since.")
     assert not skipped_of(records)
     page = run.watch.html()
-    assert "thinned looks" in page and f"{len(records) - len(whole)} of {len(records)}" in page
+    assert "shortened measurements" in page and f"{len(records) - len(whole)} of {len(records)}" in page
 
 
 def findings_of_run(records, events):

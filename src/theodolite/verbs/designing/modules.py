@@ -34,7 +34,7 @@ class DesignedNetwork:
     @property
     def words(self) -> str:
         """Its size, price and step size in sentences."""
-        told = f"{self.parameters:,} parameters; a step costs {self.step_seconds:.2g} s of one core."
+        told = f"{self.parameters:,} parameters; a step takes {self.step_seconds:.2g} s on one core."
         if self.steps is None:
             return told + " Pass optimizer= for the best learning rate."
         told += f" {self.steps.headline}"

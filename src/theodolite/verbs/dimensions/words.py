@@ -63,7 +63,7 @@ def _scale_words(state: Found, best: Estimate) -> Iterator[str]:
         yield (
             f"The dimension rises from {first.value:.1f} at the smallest distances to {top.value:.1f} at {top.scale:.3g}, and "
             "the ratios at the smallest obey their law: the data bends back on itself, as a helix or a roll does, and far "
-            "parts of it come near. Go by the smallest scales."
+            "parts of it come near. Trust the smallest scales."
         )
     elif _above(first, last):
         low, high = (f"{estimate.scale or 0:.3g}" for estimate in (first, last))

@@ -62,7 +62,7 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
     budget = 0.0 if not diagnose else budget if not math.isnan(budget) else allowed(watch)
     if observer.restarts and budget > 0:
         budget = 0.0
-        said(f"the weights were put back {observer.resets:,} times: no fix was tried on a copy of so many trainings")
+        said(f"the weights were reset {observer.resets:,} times: no fix was tried on copies of so many trainings")
     found = _diagnosed(watch, budget)
     watch.html(out / "run.html")
     watch.json(out / "run.json")
@@ -176,7 +176,7 @@ def _progress(subjects: list[Subject], budget: float) -> Iterator[None]:
                     bar.update(task, completed=min(spent, budget))
                 elif not told and time.monotonic() - began > 3.0:
                     told = True
-                    said("trying fixes on copies of the run; ctrl-C stops and keeps what was found")
+                    said("trying fixes on copies of the run; Ctrl-C stops and keeps what was found")
 
     thread = threading.Thread(target=show, daemon=True)
     thread.start()
@@ -199,7 +199,7 @@ def _bar(budget: float) -> tuple[Any, Any]:
     if not console.is_terminal:  # a notebook
         return None, None
     bar = Progress(console=console, transient=True)
-    return bar, bar.add_task("diagnosis (ctrl-C stops and keeps what was found)", total=budget)
+    return bar, bar.add_task("diagnosis (Ctrl-C stops and keeps what was found)", total=budget)
 
 
 def _end_without(observer: Observer, *, quiet: bool) -> None:

@@ -432,7 +432,9 @@ class Observer:
             self._after_step(self.hand.optimizer)
             if self.watch is not None:
                 if self.steps == 1:
-                    self._announce("steps by hand" + ("" if self.hand.plain else " that are no plain descent"))
+                    self._announce(
+                        "steps by hand" + ("" if self.hand.plain else " that are not plain gradient descent")
+                    )
                 self._look()
 
     def _look(self) -> None:
@@ -486,7 +488,7 @@ class Observer:
             self.steps += optimizer is self.optimizer
             return
         if self._searching and sum(seen.steps for seen in self._seen.values()) >= PATIENCE:
-            self._give_up("no loss was seen that can be computed again")
+            self._give_up("no loss was found that can be recomputed")
         every = 10 if self.every == "auto" else self.every
         if seen.values and (seen.steps % every == 0 or seen.steps == 1):
             self._told_value(seen)

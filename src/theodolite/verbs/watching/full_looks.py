@@ -31,7 +31,7 @@ def subspace_readings(context: LookContext) -> Iterator[Reading]:
         against="chance",
         meaning=f"Of the squared gradient on the probe {100 * share:.0f} % lies along the {count} steepest directions; of a "
         f"random one {100 * chance:.2g} %. With small full-batch steps it is near zero, since these are minimized first; noise "
-        "of batches and the edge of stability bring it up.",
+        "of batches and the edge of stability raise it.",
     )
     values = torch.tensor(top.values, dtype=torch.float64)
     if int((values > 0).sum()) > 1:
@@ -83,11 +83,11 @@ def balance_readings(context: LookContext) -> Iterator[Reading]:
             carried.window = []
     if trend is None or carried.settling < SHORTEST or len(carried.window) < SHORTEST:
         looks = carried.settling + len(carried.window) * (carried.settling == SHORTEST)
-        raise InputError(f"expected {2 * SHORTEST} looks without drift, got {looks} so far; nothing is said yet")
+        raise InputError(f"expected {2 * SHORTEST} measurements without drift, got {looks} so far; train on")
     ratio = block_ratio(pulls, demanded, blocks=BLOCKS)
     yield Reading(
         quantity="pull of the loss, relative to stationary SGD",
-        where=f"last {len(losses)} looks",
+        where=f"last {len(losses)} measurements",
         measured=ratio.value,
         stderr=ratio.stderr,
         expected=BALANCED,

@@ -231,11 +231,11 @@ def facts_of(watch: Watch) -> dict[str, str]:
     }
     if watch.records and math.isfinite(watch.overhead):
         each = watch.records[-1].watching / len(watch.records)
-        facts["overhead"] = f"{100 * watch.overhead:.3g} % of training time; {each:.3g} s per look"
+        facts["overhead"] = f"{100 * watch.overhead:.3g} % of training time; {each:.3g} s per measurement"
     thinned = [record for record in watch.records if THINNED in record.facts]
     if thinned:
         names = ", ".join(left_out(thinned[-1]))
-        facts["thinned looks"] = f"{len(thinned)} of {len(watch.records)}, the last of them without {names}"
+        facts["shortened measurements"] = f"{len(thinned)} of {len(watch.records)}, the last of them without {names}"
     last = watch.records[-1] if watch.records else None
     if last is not None and last.lr:
         facts["learning rate"] = f"{last.lr:g}" + (f", momentum {last.momentum:g}" if last.momentum else "")

@@ -79,7 +79,9 @@ class LookReader:
         left = [look.name for look in looks_of(self.level) if is_dear(look, size)]
         if left and not trouble:
             context.facts[THINNED] = 2.0 if context.bare else 1.0
-            found.notes.append(thinned_note(left, f"looks take {100 * self.account.share:g} % of the work of training"))
+            found.notes.append(
+                thinned_note(left, f"measurements take {100 * self.account.share:g} % of the work of training")
+            )
         if not whole:
             self.account.paid(size, prices, context.products)
         return found

@@ -92,8 +92,8 @@ def _last_step(context: LookContext) -> Iterator[Reading]:
         return
     if not training.before:
         if training.steps:
-            raise InputError("expected the weights before the last step, got none: no look was due after it")
-        raise InputError("expected a step of the optimizer before this look, got none yet")
+            raise InputError("expected the weights before the last step, got none: nothing was measured right after it")
+        raise InputError("expected a step of the optimizer before this measurement, got none yet")
     effect = context.effect
     if effect.length == 0:
         raise InputError(

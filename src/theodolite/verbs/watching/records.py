@@ -108,7 +108,7 @@ def last_standing(records: Sequence[Record]) -> list[Record]:
 
 def thinned_note(names: Iterable[str], why: str) -> str:
     """What a thinned look says of itself."""
-    return f"{THINNED}: {', '.join(names)} left out at this look: {why}"
+    return f"{THINNED}: {', '.join(names)} left out of this measurement: {why}"
 
 
 def left_out(record: Record) -> tuple[str, ...]:

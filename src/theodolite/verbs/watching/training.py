@@ -142,8 +142,8 @@ def room_beside(model: nn.Module, most: int, needed: int) -> float:
     left = 2 * most - torch.cuda.memory_allocated(device) - needed
     if left < 0 and needed > SMALL:
         raise InputError(
-            f"expected {needed / 2**30:.1f} GiB within twice the memory of training ({most / 2**30:.1f}), got less; this look is "
-            "thinned"
+            f"expected {needed / 2**30:.1f} GiB within twice the memory of training ({most / 2**30:.1f}), got less; this "
+            "measurement is shortened"
         )
     return float(left)
 

@@ -456,7 +456,7 @@ class Watch(PresentableAnswers):
         lines = [f"{f.severity.capitalize()}: {f.says} Fix: {f.remedy}" for f in self.told.findings]
         if not lines and self._known_diagnosis is not None:
             lines = [self.told.headline]
-        lines = lines or [f"No alarm in {len(self.records)} looks; watch.diagnosis checks for more."]
+        lines = lines or [f"No alarm in {len(self.records)} measurements; watch.diagnosis checks more."]
         sheet = self.sheet()
         readings = as_text(survey_summary(sheet.answers, sheet.skipped), width=120)
         return "\n".join([*lines, f"{self.phase.name.capitalize()}: {self.phase.reason}", "", readings])
@@ -512,4 +512,6 @@ def _check(every: Any, level: Any, budget: float | None) -> None:
     if level not in LEVELS:
         raise InputError(f"expected a level cheap, standard or full, got {level!r}")
     if budget is not None and not budget > 0:
-        raise InputError(f"expected a share of training such as 0.05, or math.inf for whole looks, got {budget!r}")
+        raise InputError(
+            f"expected a share of training such as 0.05, or math.inf for complete measurements, got {budget!r}"
+        )
