@@ -34,7 +34,7 @@ def program_of(name):
     """The layers of a case."""
     from theodolite.theory import activation_of
     from theodolite.theory.kernels import Average, Convolution, Flatten
-    from theodolite.theory.kernels._programs import Dense, Nonlinear, Sum
+    from theodolite.theory.kernels._map_sequences import Dense, Nonlinear, Sum
 
     convolution, relu = Convolution(Dense(2.0, 0.01), (3, 3), (1, 1), (1, 1), (1, 1)), Nonlinear(activation_of("relu"))
     block = (Sum((relu, convolution)),) if "residual" in name else ()

@@ -10,7 +10,7 @@ import torch
 
 from theodolite.theory import Mlp
 from theodolite.theory.kernels import mlp_kernels
-from theodolite.theory.kernels._tiling import plan_of
+from theodolite.theory.kernels._tiled_pairs import plan_of
 
 SPEC = Mlp(3, "relu", 2.0)
 
@@ -129,7 +129,7 @@ def print_parts(x):
 
 
 def program():
-    from theodolite.theory.kernels._programs import program_of
+    from theodolite.theory.kernels._map_sequences import program_of
 
     return program_of(SPEC)
 

@@ -27,7 +27,7 @@ def worker(case):
     import torch
 
     from theodolite.theory.kernels import mlp_kernels
-    from theodolite.theory.kernels._programs import dense_layers
+    from theodolite.theory.kernels._map_sequences import dense_layers
 
     imported = time.perf_counter() - START
     layers = dense_layers(case["weights"], activation=case["activation"], bias_variances=case["biases"])

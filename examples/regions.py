@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from theodolite.io.datasets import digits
 from theodolite.measure.regions import regions_in_polygon, regions_on_line, regions_on_lines, slice_through
-from theodolite.measure.regions._sweeps import activation_patterns
+from theodolite.measure.regions._cell_propagation import activation_patterns
 from theodolite.report.drawing.planes import region_figure
 from theodolite.theory.regions import line_regions, origin_cell_sides
 

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import theodolite as th
-from theodolite.instruments._common.visit import thinned
+from theodolite.instruments._common.data_visit import thinned
 from theodolite.measure.dynamics import gradient_moments, group_moments
 
 

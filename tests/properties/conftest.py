@@ -186,7 +186,7 @@ def _made():
     from theodolite.measure.collapse import ClassMoments
     from theodolite.measure.curvature import hessian
     from theodolite.measure.dimension import nearest_neighbors
-    from theodolite.measure.dimension.distinct import distinct_rows
+    from theodolite.measure.dimension.prepared_rows import distinct_rows
     from theodolite.measure.experiments import Ensemble, LineEnsemble, Problem
     from theodolite.measure.regions import cell_at
     from theodolite.measure.spectra import power_law

@@ -8,7 +8,7 @@ import torch
 from theodolite.construct.propagation import gradient_spread, network
 from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels import depth_exponents, learning_rates, mlp_kernels, tangent_pair
-from theodolite.theory.kernels._programs import dense_layers
+from theodolite.theory.kernels._map_sequences import dense_layers
 from theodolite.theory.propagation import (
     covariance_trajectory,
     first_covariance,

@@ -1,7 +1,5 @@
 """How much memory is free, so that work may keep what it would otherwise compute again."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

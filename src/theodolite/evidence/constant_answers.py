@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core.plain_steps import made_optimizer
+from theodolite.core.optimizer_steps import made_optimizer
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, reads_targets, training_and_held_out, validation_parts

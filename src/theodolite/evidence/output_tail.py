@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.plain_steps import AdamDescent
+from theodolite.core.optimizer_steps import AdamDescent
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, price

@@ -16,7 +16,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded
+from theodolite.instruments._common.data_visit import afforded
 from theodolite.measure.propagation import ONE_PLACE, AttentionSight, attention_sights
 
 MOST = 32

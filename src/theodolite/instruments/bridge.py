@@ -17,7 +17,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Reading, Series
 from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import features_of
+from theodolite.instruments._common.data_visit import features_of
 from theodolite.theory.spectra import (
     condition_number_bound,
     density_exponent,

@@ -20,7 +20,7 @@ from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.statistics import parted_error, student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
-from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
+from theodolite.instruments._common.data_visit import afforded, parted, sample_count, thinned
 from theodolite.measure.curvature import (
     Parts,
     extreme_eigenpairs,

@@ -17,7 +17,7 @@ from theodolite.core.reading import Reading
 from theodolite.core.statistics import left_out_errors, share_error
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of, classifier_of
-from theodolite.instruments._common.visit import features_of
+from theodolite.instruments._common.data_visit import features_of
 from theodolite.io.batches import Batch
 from theodolite.measure.collapse import ClassMoments, Collapse, collapse_of, disagreements, layer_collapse
 

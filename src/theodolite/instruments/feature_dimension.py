@@ -16,7 +16,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading, Series
 from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import features_of
+from theodolite.instruments._common.data_visit import features_of
 from theodolite.io.workers import one_thread
 from theodolite.measure.dimension import (
     dimension_calibrated,
@@ -29,7 +29,7 @@ from theodolite.measure.dimension import (
     twonn_fit,
     variances,
 )
-from theodolite.measure.propagation._one_visit import Features
+from theodolite.measure.propagation._data_visit import Features
 from theodolite.measure.spectra import feature_decay
 
 MOST, FEWEST = 1000, 40

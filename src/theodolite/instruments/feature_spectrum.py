@@ -13,8 +13,8 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import features_of
-from theodolite.measure.propagation._one_visit import Features
+from theodolite.instruments._common.data_visit import features_of
+from theodolite.measure.propagation._data_visit import Features
 from theodolite.measure.spectra import FeatureCovariance, feature_decay
 
 

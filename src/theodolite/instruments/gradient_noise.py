@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded, sample_count, thinned
+from theodolite.instruments._common.data_visit import afforded, sample_count, thinned
 from theodolite.measure import normalizes_batches
 from theodolite.measure.dynamics import GradientMoments, gradient_moments, group_moments
 

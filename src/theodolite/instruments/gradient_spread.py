@@ -15,7 +15,7 @@ from torch import nn
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded
+from theodolite.instruments._common.data_visit import afforded
 from theodolite.measure.propagation import log_spread, redrawn_gradients
 from theodolite.theory.propagation import log_gradient_variance, spread_factor, spread_words
 

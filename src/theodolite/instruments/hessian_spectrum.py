@@ -20,8 +20,8 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
 from theodolite.core.statistics import parted_error
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.kinds import bends_only
-from theodolite.instruments._common.visit import afforded, pace_of, parted, sample_count, thinned
+from theodolite.instruments._common.architecture import bends_only
+from theodolite.instruments._common.data_visit import afforded, pace_of, parted, sample_count, thinned
 from theodolite.measure.curvature import (
     Eigenpairs,
     SpectralDensity,

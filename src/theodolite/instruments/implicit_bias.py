@@ -20,8 +20,8 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading, Series
 from theodolite.core.statistics import student_inflation
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.data_visit import afforded, sample_count
 from theodolite.instruments._common.samples import Samples, spread_samples
-from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.measure.bias import Readout, readout
 from theodolite.theory.bias import diagonal_nets, widest_class_margin, widest_margin
 

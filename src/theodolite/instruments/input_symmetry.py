@@ -18,7 +18,7 @@ from theodolite.core.reading import Band, Reading
 from theodolite.core.state import untouched
 from theodolite.core.statistics import left_out_errors
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded, sample_count
+from theodolite.instruments._common.data_visit import afforded, sample_count
 from theodolite.io.batches import Batch
 from theodolite.measure import first_tensor
 from theodolite.measure.bias import random_rotation

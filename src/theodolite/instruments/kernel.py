@@ -22,10 +22,10 @@ from theodolite.core.model_wrappers import copied_model
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
 from theodolite.core.statistics import left_out_errors, student_inflation
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.data_visit import afforded, sample_count
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.kernel_price import kernel_samples
 from theodolite.instruments._common.samples import Samples, spread_samples
-from theodolite.instruments._common.visit import afforded, sample_count
 from theodolite.measure import first_tensor, normalizes_batches
 from theodolite.measure import rows as first_rows
 from theodolite.measure.curvature import extreme_eigenpairs, gauss_newton

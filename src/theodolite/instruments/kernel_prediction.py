@@ -19,7 +19,7 @@ from theodolite.instruments._common.layers import layers_of, signals_of
 from theodolite.instruments._common.samples import spread_samples
 from theodolite.measure import first_tensor
 from theodolite.theory.kernels import leave_one_out_residuals, mlp_kernels, one_hot_targets
-from theodolite.theory.kernels._programs import Layers, dense_layers
+from theodolite.theory.kernels._map_sequences import Layers, dense_layers
 
 MOST = 800
 RIDGES = (1e-6, 1e-4, 1e-2)

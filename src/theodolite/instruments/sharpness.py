@@ -13,7 +13,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.statistics import student_inflation
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import afforded, parted, sample_count, thinned
+from theodolite.instruments._common.data_visit import afforded, parted, sample_count, thinned
 from theodolite.io.batches import Batches
 from theodolite.measure import batch_statistics
 from theodolite.measure.curvature import Eigenpairs, extreme_eigenpairs, hessian

@@ -15,8 +15,8 @@ from theodolite.core.multiple_comparisons import widened
 from theodolite.core.reading import Band, Reading
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.data_visit import afforded
 from theodolite.instruments._common.layers import is_reset, signal_activation, signals_of
-from theodolite.instruments._common.visit import afforded
 from theodolite.measure.propagation import Signal, path_gains
 from theodolite.theory import Activation
 from theodolite.theory.propagation import correlation_spread, next_covariance, next_variance, signal_spread

@@ -15,7 +15,7 @@ from theodolite.core.checks import InputError
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import pace_of, sample_count
+from theodolite.instruments._common.data_visit import pace_of, sample_count
 from theodolite.measure.dynamics import Sgd, SgdRun, block_ratio, block_trend, sgd_run
 from theodolite.theory.dynamics import dissipation
 

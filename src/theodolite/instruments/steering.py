@@ -15,7 +15,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Estimate, Reading
 from theodolite.core.statistics import mean_estimate
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.visit import features_of, pace_of
+from theodolite.instruments._common.data_visit import features_of, pace_of
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation import matrix_layers
 from theodolite.measure.propagation.layer_features import steering_changes

@@ -23,7 +23,7 @@ from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import MANY
 from theodolite.evidence.token_counts import counted_losses, sequence_of
-from theodolite.instruments._common.visit import afforded
+from theodolite.instruments._common.data_visit import afforded
 
 MOST = 256
 """Rows whose losses are looked at: each is a loss at many places."""

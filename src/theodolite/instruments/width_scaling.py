@@ -14,7 +14,7 @@ from torch import nn
 
 from theodolite.construct.dynamics import layer_kinds
 from theodolite.core.instrument import Instrument
-from theodolite.core.plain_steps import AdamDescent, Descent
+from theodolite.core.optimizer_steps import AdamDescent, Descent
 from theodolite.core.reading import Band, Estimate, Reading
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject

@@ -1,7 +1,5 @@
 """A Lightning callback that watches the module while the Trainer fits it."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A callback for the Trainer of transformers, and those of TRL, that watches the model while it trains."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Callable

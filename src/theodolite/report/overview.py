@@ -1,10 +1,12 @@
 """What there is, and what is advised: the catalogue and a design, for the terminal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from theodolite.report.diagnosis import diagnosis_text
 from theodolite.report.opening import SmallTable
@@ -12,15 +14,9 @@ from theodolite.report.text import as_cell, plain_table, survey_table
 from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.words import number, plain
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 def listing(entries: Sequence[Any], topics: Mapping[str, str]) -> RenderableType:
     """Every law under its topic, then every instrument and every ailment, each with its one line."""
-    from rich.console import Group
-    from rich.text import Text
-
     parts: list[RenderableType] = []
     for topic, description in topics.items():
         laws = [entry for entry in entries if entry.kind == "law" and entry.topic == topic]
@@ -34,9 +30,6 @@ def listing(entries: Sequence[Any], topics: Mapping[str, str]) -> RenderableType
 
 def design_table(design: Any) -> RenderableType:
     """The critical point, the usual initializations beside it, step sizes, and what random networks of this size did."""
-    from rich.console import Group
-    from rich.text import Text
-
     options, _ = design_tables(design)
     table = plain_table(*options.header)
     for row in options.rows:
@@ -123,9 +116,6 @@ def memory_words(report: Any, dtype: str) -> str:
 
 def dimension_table(found: Any) -> RenderableType:
     """Every estimator of dimension with its error and what it means, the best of them, and why they differ."""
-    from rich.console import Group
-    from rich.text import Text
-
     table = plain_table("family", "estimator")
     table.add_column("dimension", justify="right", no_wrap=True)
     table.add_column("what it says", overflow="fold", ratio=1)
@@ -173,8 +163,6 @@ def _depth(layers: float) -> str:
 
 
 def _names(entries: Sequence[Any]) -> RenderableType:
-    from rich.table import Table
-
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="cyan")
     grid.add_column(overflow="fold")
@@ -185,11 +173,6 @@ def _names(entries: Sequence[Any]) -> RenderableType:
 
 def summary_table(summary: Any) -> RenderableType:
     """The layers of a model with shapes, sizes and what was measured; columns without a number are left out."""
-    from rich.console import Group
-    from rich.text import Text
-
-    from theodolite.report.text import as_cell, plain_table
-
     columns: dict[str, Any] = {
         "layer": lambda layer: layer.name or "(the model)",
         "type": lambda layer: layer.kind,
@@ -229,11 +212,6 @@ def _three(value: float) -> str:
 
 def similarity_table(found: Any) -> RenderableType:
     """For each layer the one that it is most like in the other network, with what chance gives."""
-    from rich.console import Group
-    from rich.text import Text
-
-    from theodolite.report.text import as_cell, plain_table
-
     table = plain_table("layer", "most like", "similarity", "by chance", "")
     for layer, row in zip(found.layers, found.found, strict=True):
         best = max(

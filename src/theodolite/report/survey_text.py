@@ -1,20 +1,17 @@
 """A survey for the terminal: the diagnosis, one row a quantity, and by whole names the places that need attention; verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.text import Text
+
+from theodolite.core.law import Verdict
+from theodolite.core.question import Answer, Skipped
 from theodolite.report.diagnosis import diagnosis_text
 from theodolite.report.text import NARROW, as_cell, indented, mark, plain_table, summary_line
 from theodolite.report.words import by_quantity, expectation, group_words, number, outcome, worst_reading, worst_status
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-
-    from theodolite.core.law import Verdict
-    from theodolite.core.question import Answer, Skipped
 
 NAMED = 12
 """So many places of a quantity are named that need attention; more are counted."""
@@ -22,9 +19,6 @@ NAMED = 12
 
 def survey_summary(answers: Sequence[Answer], skipped: Sequence[Skipped], *, diagnosis: Any = None) -> RenderableType:
     """Headline and findings first, then counts, one row a quantity, the places outside, and how many were skipped."""
-    from rich.console import Group
-    from rich.text import Text
-
     parts: list[RenderableType] = [] if diagnosis is None else [diagnosis_text(diagnosis), Text("")]
     parts.append(summary_line(answers, skipped))
     if any(answer.readings for answer in answers):
@@ -45,8 +39,6 @@ class _Quantities:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table."""
-        from rich.text import Text
-
         table = plain_table("quantity", "measured", "expected")
         table.add_column("", no_wrap=True)
         folded, whole = 0, []
@@ -74,8 +66,6 @@ class _Quantities:
 
 def _skips(skipped: Sequence[Skipped]) -> list[RenderableType]:
     """What was not read, together with all else that was not read for the same reason."""
-    from rich.text import Text
-
     reasons: dict[str, list[str]] = {}
     for skip in skipped:
         needs_model = skip.reason.startswith("needs ") and "model" in skip.reason.partition(", which")[0]
@@ -105,9 +95,6 @@ def _attention(answers: Sequence[Answer]) -> RenderableType | None:
 
 def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     """One row for each law: whether it holds, over how many readings, and the reading that came off worst."""
-    from rich.console import Group
-    from rich.text import Text
-
     ends = [outcome(verdict) for verdict in verdicts]
     said = [f"{ends.count('holds')} of {len(ends)} " + ("law holds" if len(ends) == 1 else "laws hold")]
     said += [f"{ends.count(end)} {end}" for end in ("broken", "inconclusive") if end in ends]

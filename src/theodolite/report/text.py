@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from theodolite.io.files import json_ready
 from theodolite.report.unicode_math import unicode_formula, unicode_prose
 from theodolite.report.words import (
     MARKS,
@@ -21,10 +30,6 @@ from theodolite.report.words import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.table import Table
-    from rich.text import Text
-
     from theodolite.core.instrument import Instrument
     from theodolite.core.law import Law
     from theodolite.core.question import Answer, Skipped
@@ -55,9 +60,6 @@ COSTS: Mapping[str, str] = {
 
 def survey_table(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> RenderableType:
     """The summary line, one row for each reading, and what was skipped and why."""
-    from rich.console import Group
-    from rich.text import Text
-
     parts: list[RenderableType] = [summary_line(answers, skipped)]
     if any(answer.readings for answer in answers):
         parts += [Text(""), _ReadingTable(answers)]
@@ -90,9 +92,6 @@ def ailment_explanation(name: str, facts: Mapping[str, Any], documentation: str)
 
 
 def _explained(name: str, kind: str, asked: str, rows: Sequence[tuple[str, str]]) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
     grid = _grid()
     for row, text in rows:
         if text:
@@ -108,20 +107,11 @@ def _flowing(documentation: str) -> str:
 
 def estimate_text(found: Estimate, *, as_json: bool = False) -> str:
     """One estimate for the terminal: the number with its error, or JSON."""
-    import json
-    from dataclasses import asdict
-
-    from theodolite.io.files import json_ready
-
     return json.dumps(json_ready(asdict(found))) if as_json else number(found.value, found.stderr)
 
 
 def as_text(renderable: RenderableType, width: int = 100) -> str:
     """The renderable as plain text, without color, trailing blanks cut."""
-    from io import StringIO
-
-    from rich.console import Console
-
     page = StringIO()
     Console(file=page, width=width, color_system=None, force_terminal=False, legacy_windows=False).print(renderable)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
@@ -188,8 +178,6 @@ class _Parts:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines."""
-        from rich.text import Text
-
         line = Text()
         for words, style in self.parts:
             if line and len(line) + 2 + len(words) > options.max_width:
@@ -215,8 +203,6 @@ class _ReadingTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table."""
-        from rich.text import Text
-
         table = plain_table("quantity, and where")
         for name in ("measured", "expected"):
             table.add_column(name, justify="right", overflow="fold")
@@ -241,8 +227,6 @@ def _numbers(reading: Reading) -> tuple[Text, Text]:
 
 def indented(text: str, columns: int = 2) -> RenderableType:
     """So many columns in, further lines too."""
-    from rich.padding import Padding
-
     return Padding(as_cell(text), (0, 0, 0, columns))
 
 
@@ -252,27 +236,18 @@ NARROW = 100
 
 def mark(status: str, width: int) -> Text:
     """The badge of a status, or its sign alone where there is little room."""
-    from rich.text import Text
-
     return Text(MARKS[status], style=STYLES[status]) if width < NARROW else badge(status)
 
 
 def badge(status: str) -> Text:
-    from rich.text import Text
-
     return Text(f"{MARKS[status]} {status}", style=STYLES[status])
 
 
 def as_cell(text: str) -> Text:
-    from rich.text import Text
-
     return Text(printable(text), overflow="fold")
 
 
 def plain_table(*names: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name in names:
         table.add_column(name, overflow="fold")
@@ -280,8 +255,6 @@ def plain_table(*names: str) -> Table:
 
 
 def _grid() -> Table:
-    from rich.table import Table
-
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

@@ -1,4 +1,4 @@
-"""_Elementwise functions by name, and the check that a callable is one."""
+"""Elementwise functions by name, and the check that a callable is one."""
 
 import difflib
 import functools

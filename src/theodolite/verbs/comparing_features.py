@@ -1,19 +1,18 @@
 """Do two networks compute the same features, layer by layer, beyond what chance gives?"""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import torch
+from rich.console import RenderableType
+from torch import Tensor, nn
 
 from theodolite.core.checks import at_least, tensors_in
 from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.measure.spectra.alignment import Similarity, gram_matrix, gram_similarity
+from theodolite.report.overview import similarity_table
 from theodolite.verbs._presented import Presentable
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from torch import Tensor, nn
-
-    from theodolite.measure.spectra.alignment import Similarity
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,6 @@ class FeatureSimilarity(Presentable):
 
     def table(self) -> RenderableType:
         """A row for each layer: the layer of the other network that it is most like, and how much that is by chance."""
-        from theodolite.report.overview import similarity_table
-
         return similarity_table(self)
 
 
@@ -57,8 +54,6 @@ def similarity(
     >>> [round(found.found[place][place].value, 6) for place in range(2)]
     [1.0, 1.0]
     """
-    from theodolite.measure.spectra.alignment import gram_similarity
-
     at_least(8, samples=samples)
     mine, theirs = _grams(model, data, samples), _grams(other, data, samples)
     found = tuple(
@@ -71,11 +66,6 @@ def similarity(
 
 def _grams(model: nn.Module, data: Any, samples: int) -> dict[str, Tensor]:
     """The Gram matrix of the outputs of each layer that has weights, in the order in which they ran."""
-    import torch
-
-    from theodolite.core.subject import Subject
-    from theodolite.measure.spectra.alignment import gram_matrix
-
     subject = Subject(model, data=data, checked=False)
     subject.check_runs()
     assert subject.model is not None

@@ -5,15 +5,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from theodolite.construct.capacity import memorizing as memory
 from theodolite.core.checks import InputError
+from theodolite.io.datasets import dataset
+from theodolite.report.overview import memory_words
 
 
 def memorize_file(data: str, out: Path, options: Any) -> str:
     """Write the network that fits the points of a file; ``options`` are those of the command line."""
-    from theodolite.construct.capacity import memorizing as memory
-    from theodolite.io.datasets import dataset
-    from theodolite.report.overview import memory_words
-
     points = dataset(data, exact=True)
     if not isinstance(points, tuple):
         raise InputError(f"expected an .npz with x and y, got {data} without targets; numpy.savez(path, x=x, y=y)")

@@ -1,24 +1,35 @@
 """The learning rate that a training would be best with, tried out on copies of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import torch
+from rich.console import Group, RenderableType
+from torch import Generator, nn
+from torch.utils.data import DataLoader, Sampler, SequentialSampler
+
+from theodolite.core.budget import budget_seconds
 from theodolite.core.checks import InputError, at_least, positive
+from theodolite.core.run import Run
+from theodolite.core.statistics import mean_estimate
+from theodolite.core.subject import Subject
+from theodolite.evidence.batches import batches, first_rows, joined, price, training_and_held_out
+from theodolite.evidence.start import largest_lr
+from theodolite.evidence.trial import Change, Trial, present_score
+from theodolite.evidence.work import Work
+from theodolite.instruments.width_scaling import rule_of
+from theodolite.io.batches import Batch
+from theodolite.measure import normalizes_batches
+from theodolite.measure.curvature import extreme_eigenpairs, hessian
+from theodolite.measure.dynamics import gradient_moments
+from theodolite.report.text import as_cell, plain_table
+from theodolite.theory.dynamics import step_size_edge
+from theodolite.theory.dynamics.scaling_rules import StepRule
 from theodolite.verbs._presented import Presentable
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from torch import nn
-
-    from theodolite.core.subject import Subject
-    from theodolite.evidence.trial import Trial
-    from theodolite.io.batches import Batch
-    from theodolite.theory.dynamics.scaling_rules import StepRule
+from theodolite.verbs.subjects import subject_to_judge
 
 COARSE, REACH = 4.0, 5
 """First all learning rates are tried by factors of four, so many times up and down from the optimizer's own: a million in all."""
@@ -94,10 +105,6 @@ class StepSizes(Presentable):
 
     def table(self) -> RenderableType:
         """For the terminal."""
-        from rich.console import Group
-
-        from theodolite.report.text import as_cell, plain_table
-
         table = plain_table("lr", "steps", "loss on held-out data")
         for one in self.tried:
             table.add_row(f"{one.lr:.3g}", str(one.steps), f"{one.loss:.4g}" if math.isfinite(one.loss) else "blew up")
@@ -133,14 +140,6 @@ def find_lr(
     and its error. ``budget`` bounds the work, counted and not timed: an expensive training is tried for fewer steps. Your
     model, data and optimizer are not changed.
     """
-    from theodolite.core.budget import budget_seconds
-    from theodolite.core.run import Run
-    from theodolite.evidence.batches import price
-    from theodolite.evidence.start import largest_lr
-    from theodolite.evidence.work import Work
-    from theodolite.instruments.width_scaling import rule_of
-    from theodolite.verbs.subjects import subject_to_judge
-
     at_least(8, steps=steps)
     facts = {"data": data, "loss": loss, "optimizer": optimizer, "validation": validation, "run": Run(steps=steps)}
     subject = subject_to_judge(model, **facts)
@@ -175,8 +174,6 @@ class _Search:
     """Trials at powers of two times the optimizer's own learning rate."""
 
     def __init__(self, subject: Subject, steps: int, lr: float) -> None:
-        from theodolite.evidence.trial import present_score
-
         if not lr > 0:
             raise InputError("expected an optimizer with lr above 0, got 0; set one to start from")
         self.subject, self.steps, self.lr = subject, steps, lr
@@ -189,8 +186,6 @@ class _Search:
 
     def loss(self, power: int, steps: int) -> float:
         """The held-out loss at a learning rate 2^power times the optimizer's after so many steps."""
-        from theodolite.evidence.trial import Change, Trial
-
         if power not in self.trials:
             self.trials[power] = Trial(self.subject, Change("another learning rate", lr=2.0**power, order=self.order))
         score = self.trials[power].advance(steps).score()
@@ -234,8 +229,6 @@ class _Search:
 
     def _noise(self, one: int, other: int) -> float:
         """The standard error of the difference of two trials' losses, part by part of the held-out data."""
-        from theodolite.core.statistics import mean_estimate
-
         scores = [self.trials[power].score() for power in (one, other)]
         if scores[0] is None or scores[1] is None or len(scores[0].losses) < 2:
             return 0.0
@@ -261,8 +254,6 @@ class _Epochs(Sequence["Batch"]):
         return self.steps
 
     def __getitem__(self, step: Any) -> Any:
-        import torch
-
         epoch, place = divmod(range(self.steps)[step], len(self.first))
         if not epoch:
             return self.first[place]
@@ -276,8 +267,6 @@ def _epochs(subject: Subject, steps: int) -> Callable[[Sequence[Batch]], Sequenc
     Without it trials that are longer than an epoch see one order again and again, and large learning rates suffer from that: on
     4,000 digits of MNIST the loss after eleven epochs is a quarter higher.
     """
-    from theodolite.evidence.batches import joined, training_and_held_out
-
     training, _ = training_and_held_out(subject)
     whole = joined(training) if 0 < len(training) < steps and _shuffles(getattr(subject.data, "source", None)) else []
     return (lambda first: _Epochs(first, whole[0], steps)) if whole else None
@@ -285,19 +274,12 @@ def _epochs(subject: Subject, steps: int) -> Callable[[Sequence[Batch]], Sequenc
 
 def _shuffles(source: Any) -> bool:
     """Whether a second pass has another order: a loader that draws its samples; columns, which trials deal out at random."""
-    from torch import Generator
-    from torch.utils.data import DataLoader, Sampler, SequentialSampler
-
     if isinstance(source, DataLoader):
         return isinstance(source.sampler, Sampler) and not isinstance(source.sampler, SequentialSampler)
     return isinstance(source, tuple) or isinstance(getattr(source, "generator", None), Generator)
 
 
 def _noise_scale(subject: Subject, trial: Trial | None) -> float | None:
-    from theodolite.evidence.batches import batches, first_rows, joined
-    from theodolite.measure import normalizes_batches
-    from theodolite.measure.dynamics import gradient_moments
-
     if trial is None or trial.diverged or subject.loss is None or normalizes_batches(trial.model):
         return None
     whole = joined(batches(subject)[:8])
@@ -315,11 +297,6 @@ def _noise_scale(subject: Subject, trial: Trial | None) -> float | None:
 
 def _edge(subject: Subject) -> float | None:
     """The edge of plain descent at the weights that the training begins with."""
-    from theodolite.evidence.batches import batches, first_rows
-    from theodolite.instruments.width_scaling import rule_of
-    from theodolite.measure.curvature import extreme_eigenpairs, hessian
-    from theodolite.theory.dynamics import step_size_edge
-
     if rule_of(subject.optimizer) != "sgd" or subject.model is None or subject.loss is None:
         return None
     few = first_rows(batches(subject)[0], SAMPLES)

@@ -68,7 +68,7 @@ def plain_descent(model: Any, lr: float) -> Any:
     """Plain gradient descent, where only a step size was told."""
     import torch
 
-    from theodolite.core.plain_steps import made_optimizer
+    from theodolite.core.optimizer_steps import made_optimizer
 
     own = [p for p in model.parameters() if p.requires_grad]
     return made_optimizer(torch.optim.SGD, own, lr=lr) if own else None

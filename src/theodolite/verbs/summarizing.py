@@ -1,21 +1,22 @@
 """A model layer by layer: shapes, parameters and cost, and what its signal and gradient do there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import torch
+from rich.console import RenderableType
+from torch import nn
 
 from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.evidence.layer_signals import signals
+from theodolite.evidence.work import OperationCounter
+from theodolite.report.overview import summary_table
 from theodolite.verbs._presented import Presentable
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from torch import nn
-
-    from theodolite.core.subject import Subject
+from theodolite.verbs.subjects import subject_to_judge
 
 SAMPLES = 32
 """Samples that are sent through the model."""
@@ -65,8 +66,6 @@ class Summary(Presentable):
 
     def table(self) -> RenderableType:
         """For the terminal: a row a layer, then the totals."""
-        from theodolite.report.overview import summary_table
-
         return summary_table(self)
 
     @property
@@ -84,11 +83,6 @@ def summary(model: nn.Module, *, data: Any = None, loss: Callable[[Any, Any], An
     >>> [(layer.name, layer.output, layer.parameters, layer.multiply_adds) for layer in found.layers]
     [('0', '4 × 16', 144, 128.0), ('1', '4 × 16', 0, 0.0), ('2', '4 × 3', 51, 48.0)]
     """
-    import torch
-
-    from theodolite.evidence.layer_signals import signals
-    from theodolite.verbs.subjects import subject_to_judge
-
     subject = subject_to_judge(model, data=data, loss=loss)
     assert subject.model is not None
     with untouched(subject.model):
@@ -149,9 +143,6 @@ def _listed(model: nn.Module) -> list[Ran]:
 
 def _passed(subject: Subject, batch: Any) -> list[Ran]:
     """One pass with a counter of operations: what each layer answered, and the work done inside it."""
-    import torch
-
-    from theodolite.evidence.work import OperationCounter
 
     class Counter(OperationCounter):  # type: ignore[no-untyped-call]
         """Counts torch's fused attention on a CPU too, of which torch's own registry knows nothing."""

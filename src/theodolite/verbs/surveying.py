@@ -217,7 +217,7 @@ def _priced(shared: SurveyBudget, subject: Subject, questions: Sequence[Question
     kinds = {kind for question in questions for kind in question.sees} - {"features"}
     if not kinds or subject.model is None or subject.data is None:
         return shared.priced({question.name: 0.0 for question in questions})
-    from theodolite.instruments._common.visit import pace_of
+    from theodolite.instruments._common.data_visit import pace_of
 
     pace = pace_of(subject, *sorted(kinds))
     step = pace.step() if "gradient" in kinds else 0.0
@@ -226,7 +226,7 @@ def _priced(shared: SurveyBudget, subject: Subject, questions: Sequence[Question
 
 def _visit(subject: Subject, shared: SurveyBudget) -> None:
     """The features of all layers, seen once; what goes wrong there is said by the instruments that ask for them."""
-    from theodolite.instruments._common.visit import features_of
+    from theodolite.instruments._common.data_visit import features_of
 
     with contextlib.suppress(Exception):
         features_of(subject.within(shared.visit(subject.allowance.samples)))

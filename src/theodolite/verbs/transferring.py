@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import torch
+from rich.console import Group, RenderableType
+from torch import nn
+
+from theodolite.construct.dynamics import (
+    Multiplier,
+    TransferredTensor,
+    apply_multipliers_,
+    forward_multipliers,
+    layer_kinds,
+    transferred_tensors,
+)
 from theodolite.core.checks import InputError, InputTypeError, at_least, not_negative, positive
 from theodolite.core.lazy_torch import is_module
+from theodolite.core.model_wrappers import bare_model
 from theodolite.core.question import Answer
+from theodolite.core.state import untouched
+from theodolite.core.subject import Subject
+from theodolite.instruments.width_scaling import SMALL, instrument, scaling_readings, step_batches, wrong_layers
+from theodolite.measure.dynamics import layer_moves, scaling_exponents
+from theodolite.report.text import as_cell, plain_table
+from theodolite.theory.dynamics.scaling_rules import StepRule
 from theodolite.verbs._presented import Presentable, PresentableAnswers, Sheet
-
-if TYPE_CHECKING:
-    import torch
-    from rich.console import RenderableType
-    from torch import nn
-
-    from theodolite.construct.dynamics import Multiplier, TransferredTensor
-    from theodolite.core.subject import Subject
-    from theodolite.theory.dynamics.scaling_rules import StepRule
 
 
 @dataclass(frozen=True)
@@ -41,8 +51,6 @@ class Transfer(Presentable):
         Matrices are drawn from normal distributions with the spread of the base's times the factor of the kind; tensors that
         begin at one value in the base (biases at 0, gains at 1) begin at it here.
         """
-        import torch
-
         own = dict(self.model.named_parameters())
         with torch.no_grad():
             for one in self.tensors:
@@ -56,8 +64,6 @@ class Transfer(Presentable):
 
     def apply_(self) -> Transfer:
         """Apply the multipliers alone, as for weights that are loaded; applying them again changes nothing."""
-        from theodolite.construct.dynamics import apply_multipliers_
-
         apply_multipliers_(self.model, self.multipliers)
         return self
 
@@ -102,10 +108,6 @@ class Transfer(Presentable):
 
     def table(self) -> RenderableType:
         """For the terminal."""
-        from rich.console import Group
-
-        from theodolite.report.text import as_cell, plain_table
-
         table = plain_table("tensor", "shape", "in the base", "kind", "starts", "lr, Adam", "lr, SGD", "why")
         for t in self.tensors:
             starts = f"± {t.spread:.3g}" if t.fill is None else f"at {t.fill:g}"
@@ -154,9 +156,6 @@ def transfer(
     >>> sorted({group["lr"] for group in plan.groups(lr=0.004)})
     [0.001, 0.004]
     """
-    from theodolite.construct.dynamics import forward_multipliers, transferred_tensors
-    from theodolite.core.model_wrappers import bare_model
-
     if not is_module(model):
         if not isinstance(base, int) or not isinstance(width, int):
             raise InputTypeError(
@@ -184,8 +183,6 @@ class WidthScaling(PresentableAnswers):
     @property
     def wrong(self) -> tuple[str, ...]:
         """The layers whose initial size or step is not as it must be; empty where the learning rate transfers."""
-        from theodolite.instruments.width_scaling import wrong_layers
-
         return wrong_layers(self.answer.readings)
 
     def sheet(self) -> Sheet:
@@ -226,14 +223,6 @@ def width_scaling(
     >>> width_scaling(net, (32, 64, 128, 256), data=data, loss=nn.functional.cross_entropy).wrong
     ()
     """
-    import torch
-
-    from theodolite.construct.dynamics import layer_kinds
-    from theodolite.core.state import untouched
-    from theodolite.core.subject import Subject
-    from theodolite.instruments.width_scaling import SMALL, instrument, scaling_readings, step_batches
-    from theodolite.measure.dynamics import layer_moves, scaling_exponents
-
     sizes = sorted(set(widths))
     at_least(1, steps=steps, seeds=seeds)
     if len(sizes) < 4:

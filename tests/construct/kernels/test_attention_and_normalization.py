@@ -7,7 +7,7 @@ from torch import nn
 from theodolite.construct.kernels import kernel_of
 from theodolite.nn import SelfAttention
 from theodolite.theory.kernels import Attention, Average, Convolution, Flatten, ImageKernel
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
+from theodolite.theory.kernels._map_sequences import Dense, Nonlinear, Normalized, Sum
 
 C_W, C_B = 1.5, 0.1
 IMAGES = torch.randn(3, 2, 4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -6,7 +6,7 @@ from torch import nn
 from theodolite.construct.kernels import kernel_of
 from theodolite.theory import Mlp, activation_of
 from theodolite.theory.kernels import Average, Convolution, ImageKernel, mlp_kernels
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
+from theodolite.theory.kernels._map_sequences import Dense, Nonlinear, Normalized, Sum
 
 X = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 

@@ -5,7 +5,13 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.measure.regions import _forks, _polygons, _sweeps, region_parts_in_polygon, regions_in_polygon
+from theodolite.measure.regions import (
+    _cell_propagation,
+    _polygons,
+    _shared_products,
+    region_parts_in_polygon,
+    regions_in_polygon,
+)
 
 SQUARE = [(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)]
 
@@ -28,7 +34,7 @@ def test_maps_that_are_mended_from_the_cell_before_are_those_of_the_network(bend
     ones = torch.cat([torch.ones(len(centers), 1, dtype=torch.float64), centers], 1)
     assert torch.allclose(torch.einsum("cok,ck->co", found.maps, ones), net(centers), rtol=0, atol=1e-12)
     assert found.areas.sum() == pytest.approx(4, rel=1e-12)
-    monkeypatch.setattr(_forks, "MOST", 10**9)  # every part anew
+    monkeypatch.setattr(_shared_products, "MOST", 10**9)  # every part anew
     whole = regions_in_polygon(net, SQUARE)
     assert whole.regions == found.regions and torch.allclose(whole.maps, found.maps, rtol=0, atol=1e-12)
 
@@ -56,7 +62,7 @@ def test_a_bend_that_others_read_too_is_not_forked():
 @pytest.fixture
 def little_memory(monkeypatch):
     """As if only some thousand numbers fitted: a few dozen cells at a time."""
-    monkeypatch.setattr(_sweeps, "NUMBERS", 6_000)
+    monkeypatch.setattr(_cell_propagation, "NUMBERS", 6_000)
     monkeypatch.setattr(_polygons, "LINES", 100)
     monkeypatch.setattr(_polygons, "MOST", 80)
 

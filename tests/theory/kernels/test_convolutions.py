@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from theodolite.theory import activation_of
 from theodolite.theory.kernels import Average, Convolution, Flatten, ImageKernel, mlp_kernels
 from theodolite.theory.kernels import convolutions as conv_kernels
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum, dense_layers
+from theodolite.theory.kernels._map_sequences import Dense, Nonlinear, Normalized, Sum, dense_layers
 
 X = torch.randn(4, 2, 6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 RELU, TANH, GELU = (Nonlinear(activation_of(name)) for name in ("relu", "tanh", "gelu"))

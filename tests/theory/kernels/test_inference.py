@@ -23,7 +23,7 @@ from theodolite.theory.kernels import (
     rkhs_norm,
     trained_prediction,
 )
-from theodolite.theory.kernels._tiling import Kernels, TilePlan
+from theodolite.theory.kernels._tiled_pairs import Kernels, TilePlan
 
 SPEC = Mlp(2, "erf", 1.5, 0.1)
 
@@ -126,8 +126,8 @@ def test_jitter_is_reported():
 @pytest.mark.parametrize("name", ["relu", "tanh"])
 def test_matrix_free_products(kind, name, monkeypatch):
     x, new, _ = data(n=50, new=20)
-    monkeypatch.setattr("theodolite.theory.kernels._tiling.TILE", 16)
-    monkeypatch.setattr("theodolite.theory.kernels._tiling.STRIP", 2)
+    monkeypatch.setattr("theodolite.theory.kernels._tiled_pairs.TILE", 16)
+    monkeypatch.setattr("theodolite.theory.kernels._tiled_pairs.STRIP", 2)
     kernel = Kernel(Mlp(2, name, 1.5, 0.1), kind=kind)
     v = torch.randn(50, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     matrix = kernel.matrix(x)
@@ -149,8 +149,8 @@ def test_matrix_free_products(kind, name, monkeypatch):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_tiles_that_are_kept_are_not_computed_again(memory, symmetric, monkeypatch):
     x, new, _ = data(n=50, new=20)
-    monkeypatch.setattr("theodolite.theory.kernels._tiling.TILE", 16)
-    monkeypatch.setattr("theodolite.theory.kernels._tiling.STRIP", 2)
+    monkeypatch.setattr("theodolite.theory.kernels._tiled_pairs.TILE", 16)
+    monkeypatch.setattr("theodolite.theory.kernels._tiled_pairs.STRIP", 2)
     made = []
     strip = TilePlan._strip
     monkeypatch.setattr(

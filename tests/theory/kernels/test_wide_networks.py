@@ -11,7 +11,7 @@ from theodolite.theory import Activation, Mlp, activation_of
 from theodolite.theory.kernels import mlp_kernels
 from theodolite.theory.kernels._deep_chains import bow_of
 from theodolite.theory.kernels._duals.maps import Pairs, known_dual
-from theodolite.theory.kernels._programs import (
+from theodolite.theory.kernels._map_sequences import (
     Dense,
     Nonlinear,
     Normalized,
@@ -21,7 +21,7 @@ from theodolite.theory.kernels._programs import (
     dual_of,
     program_of,
 )
-from theodolite.theory.kernels._tiling import plan_of
+from theodolite.theory.kernels._tiled_pairs import plan_of
 
 KNOWN_X = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
 CLOSED = {
@@ -205,8 +205,8 @@ def test_tiles_make_no_difference(name, monkeypatch):
     x, y = points(31), points(17, seed=5)
     spec = Mlp(2, name, 1.4, 0.1)
     whole, cross = mlp_kernels(spec, x), mlp_kernels(spec, x, y)
-    monkeypatch.setattr("theodolite.theory.kernels._tiling.TILE", 7)
-    monkeypatch.setattr("theodolite.theory.kernels._tiling.STRIP", 2)
+    monkeypatch.setattr("theodolite.theory.kernels._tiled_pairs.TILE", 7)
+    monkeypatch.setattr("theodolite.theory.kernels._tiled_pairs.STRIP", 2)
     parts, cross_parts = mlp_kernels(spec, x), mlp_kernels(spec, x, y)
     both = mlp_kernels(spec, torch.cat([x, y]))
     for found, expected in ((parts, whole), (cross_parts, cross)):

@@ -7,7 +7,7 @@ from torch import fx
 
 from theodolite.core.checks import InputError
 from theodolite.theory.kernels import Attention, Average, Convolution, Flatten
-from theodolite.theory.kernels._programs import Dense, Normalized, Sum
+from theodolite.theory.kernels._map_sequences import Dense, Normalized, Sum
 
 Program = tuple[Any, ...]
 

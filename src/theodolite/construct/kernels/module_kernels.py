@@ -14,7 +14,7 @@ from theodolite.nn import SelfAttention
 from theodolite.theory import activation_of
 from theodolite.theory._elementwise import MODULES
 from theodolite.theory.kernels import Attention, Average, Convolution, Flatten, ImageKernel, Kernel
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
+from theodolite.theory.kernels._map_sequences import Dense, Nonlinear, Normalized, Sum
 from theodolite.theory.kernels.matrix_free import KernelKind
 
 PASSED = (nn.Dropout, nn.AlphaDropout, nn.Dropout1d, nn.Dropout2d, nn.Identity)

@@ -78,7 +78,7 @@ def signals_of(subject: Subject) -> tuple[Signal, ...]:
     """The signals of the first batch, or nothing where there is no data or but one sample; of the visit, where there was one."""
     if subject.model is None or subject.data is None:
         return ()
-    from theodolite.instruments._common.visit import weights_state
+    from theodolite.instruments._common.data_visit import weights_state
     from theodolite.measure.propagation import signals
 
     state = weights_state(subject.model)

@@ -32,7 +32,7 @@ from .operators import (
     operator_of as operator_of,
     point_of as point_of,
 )
-from .sides import largest_beside as largest_beside
+from .edge_side import largest_beside as largest_beside
 from .traces import (
     Diagonal as Diagonal,
     Squared as Squared,

@@ -25,7 +25,7 @@ from .by_variance import (
     variances as variances,
 )
 from .calibrated import dimension_calibrated as dimension_calibrated
-from .distinct import Rows as Rows, distinct_rows as distinct_rows
+from .prepared_rows import Rows as Rows, distinct_rows as distinct_rows
 from .embedding_scores import (
     Quality as Quality,
     embedding_quality as embedding_quality,
@@ -43,7 +43,7 @@ from .embeddings import (
     lle_weights as lle_weights,
     spectral_embedding as spectral_embedding,
 )
-from .row_copies import NearCopies as NearCopies, gride_misfit as gride_misfit, near_copies as near_copies
+from .near_duplicates import NearCopies as NearCopies, gride_misfit as gride_misfit, near_copies as near_copies
 from .neighbor_graph import Neighbors as Neighbors, nearest_neighbors as nearest_neighbors, neighbors_of as neighbors_of
 from .objectives import ObjectiveDimension as ObjectiveDimension, objective_dimension as objective_dimension
 from .tsne_maps import (

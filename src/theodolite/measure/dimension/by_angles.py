@@ -16,8 +16,8 @@ from torch import Tensor
 from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.by_distances import log_ratios, shared_error
-from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors, neighbors_of
+from theodolite.measure.dimension.prepared_rows import distinct_rows
 
 LARGEST_TAU = 100.0
 """The concentration of angles above which a row counts as all on one side, as at the end of a curve."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError, at_least
 from theodolite.core.reading import Estimate
-from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import CERTAIN, Neighbors, nearest_neighbors, neighbors_of
+from theodolite.measure.dimension.prepared_rows import distinct_rows
 
 TwoNNRule = Literal["line", "likelihood"]
 

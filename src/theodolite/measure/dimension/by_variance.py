@@ -13,8 +13,8 @@ from theodolite.core.checks import InputError, at_least, real_values, within
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import mean_estimate
 from theodolite.measure.dimension.by_distances import shared_error
-from theodolite.measure.dimension.distinct import Rows, distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, neighbors_of
+from theodolite.measure.dimension.prepared_rows import Rows, distinct_rows
 from theodolite.measure.spectra import gram_eigenvalues
 
 

@@ -11,7 +11,7 @@ from theodolite.core.checks import at_least
 from theodolite.core.reading import Estimate
 from theodolite.measure.dimension.by_distances import dimension_twonn
 from theodolite.measure.dimension.by_variance import dimension_pca
-from theodolite.measure.dimension.distinct import distinct_rows
+from theodolite.measure.dimension.prepared_rows import distinct_rows
 
 DRAWS = 3
 BENT = 1.3

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from theodolite.core.checks import real_values
-from theodolite.measure.dimension.distinct import Rows, distinct_rows
 from theodolite.measure.dimension.embeddings import Embedding, isomap, lle, spectral_embedding
+from theodolite.measure.dimension.prepared_rows import Rows, distinct_rows
 from theodolite.measure.dimension.tsne_maps import tsne
 
 

@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError, at_least, finite, real_values
-from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors
+from theodolite.measure.dimension.prepared_rows import distinct_rows
 
 MOST = 1000
 """Rows that the dense methods work on; of larger data so many are drawn."""

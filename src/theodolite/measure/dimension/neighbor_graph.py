@@ -11,7 +11,7 @@ from torch import Tensor
 
 from theodolite.core.checks import InputError, MissingPackageError
 from theodolite.core.state import exact_products
-from theodolite.measure.dimension.distinct import BLOCK, Rows, distinct_rows
+from theodolite.measure.dimension.prepared_rows import BLOCK, Rows, distinct_rows
 
 _Method = Literal["auto", "tree", "products", "blocks", "approximate"]
 CERTAIN = 1e-9

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError, MissingPackageError
-from theodolite.measure.dimension.distinct import distinct_rows
 from theodolite.measure.dimension.embeddings import Embedding
+from theodolite.measure.dimension.prepared_rows import distinct_rows
 
 
 def tsne_affinities(x: Any, *, perplexity: float = 30.0) -> Tensor:

@@ -23,7 +23,7 @@ from .sgd_balance import (
     block_trend as block_trend,
     sgd_run as sgd_run,
 )
-from .travel import (
+from .probe_measurements import (
     Slope as Slope,
     at_state as at_state,
     probe_slope as probe_slope,

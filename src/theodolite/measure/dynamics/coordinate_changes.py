@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.checks import InputError, tensors_in
-from theodolite.core.plain_steps import Descent
+from theodolite.core.optimizer_steps import Descent
 from theodolite.core.reading import Estimate
 from theodolite.core.statistics import log_slope, mean_estimate
 from theodolite.measure.functional import called_with

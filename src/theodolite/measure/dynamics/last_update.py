@@ -15,7 +15,7 @@ from theodolite.core.checks import InputError
 from theodolite.core.model_wrappers import part_for
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature.operators import Loss
-from theodolite.measure.dynamics.travel import _joint_length
+from theodolite.measure.dynamics.probe_measurements import _joint_length
 from theodolite.measure.functional import first_tensor, promoted
 
 PARTS = 2

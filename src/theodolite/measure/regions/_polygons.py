@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from theodolite.measure.regions._sweeps import RELATIVE, ROUNDING
+from theodolite.measure.regions._cell_propagation import RELATIVE, ROUNDING
 
 Array = NDArray[Any]
 BLOCK = 12  # lines with which a polygon is cut before its parts choose anew among the rest

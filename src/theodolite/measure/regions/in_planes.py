@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import InputError, real_values
 from theodolite.measure.regions._bends import Bend
-from theodolite.measure.regions._forks import NUMBERS, Crossing
+from theodolite.measure.regions._cell_propagation import activation_patterns, check_maps, swept
 from theodolite.measure.regions._piecewise import PiecewiseProgram, piecewise_program
 from theodolite.measure.regions._polygons import Array, Polygons, cut, joined, may_cross
-from theodolite.measure.regions._sweeps import activation_patterns, check_maps, swept
+from theodolite.measure.regions._shared_products import NUMBERS, Crossing
 
 
 @dataclass(frozen=True)

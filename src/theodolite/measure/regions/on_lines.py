@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import InputError, as_tensor, finite_values, real_values
 from theodolite.measure.regions._bends import Bend
+from theodolite.measure.regions._cell_propagation import RELATIVE, ROUNDING, check_maps, swept
 from theodolite.measure.regions._piecewise import PiecewiseProgram, dense_program, piecewise_program
-from theodolite.measure.regions._sweeps import RELATIVE, ROUNDING, check_maps, swept
 
 
 @dataclass(frozen=True)

@@ -62,4 +62,4 @@ from .wide_training import (
     kernel_change_bound as kernel_change_bound,
     weight_movement_bound as weight_movement_bound,
 )
-from ._tiling import Kernels as Kernels
+from ._tiled_pairs import Kernels as Kernels

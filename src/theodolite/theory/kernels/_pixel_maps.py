@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError
-from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._duals.maps import Dual, Pairs
 from theodolite.theory.kernels._gpu import attempt
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum, behind, dual_of, has_closed_form
-from theodolite.theory.kernels._signals import Gauges, PixelKernels, Sides
+from theodolite.theory.kernels._image_signals import Gauges, PixelKernels, Sides
+from theodolite.theory.kernels._map_sequences import Dense, Nonlinear, Normalized, Sum, behind, dual_of, has_closed_form
+from theodolite.theory.kernels._memory_blocks import Scratch
 from theodolite.theory.kernels._token_maps import attended, normalized, weighted
 from theodolite.theory.kernels.image_layers import Attention, Average, Convolution, Flatten, ImageProgram
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError
-from theodolite.theory.kernels._blocks import constant
-from theodolite.theory.kernels._programs import Dense, Normalized
-from theodolite.theory.kernels._signals import PixelKernels, Sides
+from theodolite.theory.kernels._image_signals import PixelKernels, Sides
+from theodolite.theory.kernels._map_sequences import Dense, Normalized
+from theodolite.theory.kernels._memory_blocks import constant
 from theodolite.theory.kernels.image_layers import Attention
 
 

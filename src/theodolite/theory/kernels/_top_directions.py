@@ -12,8 +12,8 @@ from torch import Tensor
 from theodolite.core.checks import InputError
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._duals.maps import Pairs
-from theodolite.theory.kernels._programs import diagonal_of, pair_layers, program_of
-from theodolite.theory.kernels._tiling import mean_squares, points_of
+from theodolite.theory.kernels._map_sequences import diagonal_of, pair_layers, program_of
+from theodolite.theory.kernels._tiled_pairs import mean_squares, points_of
 from theodolite.theory.kernels._whole_kernels import whole_kernels
 from theodolite.theory.kernels.layer_shares import Share, tangent_shares
 

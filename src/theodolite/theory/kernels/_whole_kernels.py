@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from theodolite.theory.kernels._gpu import has_triton
-from theodolite.theory.kernels._programs import Program
-from theodolite.theory.kernels._tiling import Kernels, Precision, plan_of, points_of
+from theodolite.theory.kernels._map_sequences import Program
+from theodolite.theory.kernels._tiled_pairs import Kernels, Precision, plan_of, points_of
 
 
 def whole_kernels(program: Program, x: Tensor, other: Tensor | None, precision: Precision = "highest") -> Kernels:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError
-from theodolite.theory.kernels._blocks import Scratch
-from theodolite.theory.kernels._cores import in_order, one_core
+from theodolite.theory.kernels._image_signals import PixelKernels, Sides, Step, StepParts
+from theodolite.theory.kernels._map_sequences import Nonlinear
+from theodolite.theory.kernels._memory_blocks import Scratch
 from theodolite.theory.kernels._pixel_maps import AlikeError, asks, mixes, through
-from theodolite.theory.kernels._programs import Nonlinear
-from theodolite.theory.kernels._signals import PixelKernels, Sides, Step, StepParts
-from theodolite.theory.kernels._tiling import Kernels
+from theodolite.theory.kernels._thread_sharing import in_order, one_core
+from theodolite.theory.kernels._tiled_pairs import Kernels
 from theodolite.theory.kernels.image_layers import ImageProgram
 
 PAIRS_AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 25}
@@ -33,7 +33,7 @@ class ImageKernel:
     section 4; hron2020, sections 3 and 4.
 
     >>> from theodolite.theory.kernels.image_layers import Average, Convolution
-    >>> from theodolite.theory.kernels._programs import Dense
+    >>> from theodolite.theory.kernels._map_sequences import Dense
     >>> layers = (Convolution(Dense(2.0), (1, 1), (1, 1), (0, 0), (1, 1)), Average(), Dense(1.0))
     >>> ImageKernel(layers, kind="nngp")(torch.ones(1, 3, 2, 2)).item()
     2.0

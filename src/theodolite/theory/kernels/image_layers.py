@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from theodolite.core.checks import InputError
-from theodolite.theory.kernels._programs import Dense, Nonlinear, Normalized, Sum
+from theodolite.theory.kernels._map_sequences import Dense, Nonlinear, Normalized, Sum
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative, real_values, symmetric
-from theodolite.theory.kernels._tiling import Kernels
+from theodolite.theory.kernels._tiled_pairs import Kernels
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from theodolite.core.checks import InputError
 from theodolite.core.free_memory import free_bytes
 from theodolite.core.state import exact_products
 from theodolite.theory import Mlp
-from theodolite.theory.kernels._cores import one_core, run_in_threads
-from theodolite.theory.kernels._programs import Layers, Program, diagonal_of, program_of
-from theodolite.theory.kernels._tiling import TilePlan, mean_squares, plan_of, points_of
+from theodolite.theory.kernels._map_sequences import Layers, Program, diagonal_of, program_of
+from theodolite.theory.kernels._thread_sharing import one_core, run_in_threads
+from theodolite.theory.kernels._tiled_pairs import TilePlan, mean_squares, plan_of, points_of
 from theodolite.theory.kernels._whole_kernels import whole_kernels
 
 KernelKind = Literal["ntk", "nngp"]

@@ -10,7 +10,7 @@ from theodolite.core.checks import InputError, real_values
 from theodolite.theory import activation_of
 from theodolite.theory._quadrature import filled, panel_nodes
 from theodolite.theory.kernels._duals.maps import Pairs
-from theodolite.theory.kernels._programs import dual_of
+from theodolite.theory.kernels._map_sequences import dual_of
 from theodolite.theory.propagation.critical_points import Source
 
 Array = NDArray[np.float64]

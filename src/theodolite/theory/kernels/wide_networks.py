@@ -6,8 +6,8 @@ from torch import Tensor
 
 from theodolite.core.checks import InputError, real_values
 from theodolite.theory import Mlp
-from theodolite.theory.kernels._programs import Layers, program_of
-from theodolite.theory.kernels._tiling import Kernels, Precision
+from theodolite.theory.kernels._map_sequences import Layers, program_of
+from theodolite.theory.kernels._tiled_pairs import Kernels, Precision
 from theodolite.theory.kernels._whole_kernels import whole_kernels
 
 

@@ -1,27 +1,31 @@
 """Before training: which initialization, how deep a signal lives under it, and how large a step may be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+from rich.console import RenderableType
+from torch import nn
+
+from theodolite import __version__
+from theodolite.construct.propagation import gradient_spread
 from theodolite.core.checks import InputError
 from theodolite.core.question import Answer, Question
+from theodolite.io.workers import one_thread
+from theodolite.report.opening import Opening
+from theodolite.report.overview import design_table, design_tables, step_words
+from theodolite.theory import Activation
+from theodolite.theory.capacity import MemoryBounds, memory
+from theodolite.theory.kernels import KernelLearning, LearningRates, kernel_learning, mlp_kernels
+from theodolite.theory.propagation import Criticality, criticality
 from theodolite.verbs._presented import PresentableAnswers, Sheet
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from torch import nn
-
-    from theodolite.report.opening import Opening
-    from theodolite.theory.capacity import MemoryBounds
-    from theodolite.theory.kernels import KernelLearning, LearningRates
-    from theodolite.theory.propagation import Criticality
-    from theodolite.verbs.designing.modules import DesignedNetwork
-    from theodolite.verbs.designing.options import Option
-    from theodolite.verbs.diagnosis import Diagnosis
+from theodolite.verbs.designing.findings import diagnosis_of_design
+from theodolite.verbs.designing.modules import DesignedNetwork, columns, designed_network
+from theodolite.verbs.designing.options import Option, columns_of, network_of, options_of, rates_of, signal_of
+from theodolite.verbs.designing.trials import SEED, signal_readings, step_reading
+from theodolite.verbs.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,6 @@ class Design(PresentableAnswers):
 
     def sheet(self) -> Sheet:
         """Random networks of this depth and width, measured beside theory."""
-        from theodolite import __version__
-
         facts = {"critical initialization": self.criticality.reason, "made with": f"theodolite {__version__}"}
         return Sheet(self.title, self.answers, facts=facts)
 
@@ -60,22 +62,15 @@ class Design(PresentableAnswers):
         """What will go wrong at this depth and width, by theory and by random networks; of a module what ailments find."""
         if self.network is not None:
             return self.network.found
-        from theodolite.verbs.designing.findings import diagnosis_of_design
-
         return diagnosis_of_design(self)
 
     def opening(self) -> Opening:
         """The diagnosis, the initializations side by side, and step sizes in words."""
-        from theodolite.report.opening import Opening
-        from theodolite.report.overview import design_tables, step_words
-
         own = () if self.network is None else (self.network.words,)
         return Opening(self.diagnosis, words=(*own, "".join(step_words(self))), tables=design_tables(self))
 
     def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal."""
-        from theodolite.report.overview import design_table
-
         return design_table(self)
 
     def document(self) -> dict[str, Any]:
@@ -117,18 +112,8 @@ def design(
     and the kernel of the infinitely wide network predicts how the targets would be learned; otherwise inputs have unit
     power and a cosine of 0.5, and a full-batch step averages over ``samples`` of them (1000).
     """
-    from theodolite.construct.propagation import gradient_spread
-    from theodolite.io.workers import one_thread
-    from theodolite.theory import Activation
-    from theodolite.theory.capacity import memory
-    from theodolite.theory.propagation import criticality
-    from theodolite.verbs.designing.options import columns_of, network_of, options_of, rates_of, signal_of
-    from theodolite.verbs.designing.trials import SEED, signal_readings, step_reading
-
     network = None
     if model is not None:
-        from theodolite.verbs.designing.modules import columns, designed_network
-
         network = designed_network(model, data=data, loss=loss, optimizer=optimizer, steps=steps)
         activation, depth, width, data = network.activation, network.depth, network.width, columns(data)
     for name, value in (("depth", depth), ("width", width), ("samples", samples)):
@@ -165,10 +150,6 @@ def design(
 
 def _kernel(spec: Any, x: Any, y: Any) -> KernelLearning | None:
     """What the tangent kernel on at most 512 of the inputs says of learning their targets."""
-    import torch
-
-    from theodolite.theory.kernels import kernel_learning, mlp_kernels
-
     rows, targets = x[:512].flatten(1).double(), y[:512]
     if not targets.is_floating_point():
         targets = torch.nn.functional.one_hot(targets.long()).double()

@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from torch import empty, nn
+
 from theodolite import catalogue
 from theodolite.core.ailment import Ailment, Finding, Severity, worst_first
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
+from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
+from theodolite.verbs.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from theodolite.verbs.designing.advice import Design
-    from theodolite.verbs.diagnosis import Diagnosis
 
 CLAIMS = {
     "signal-vanishes": "The signal vanishes",
@@ -30,8 +33,6 @@ UNASKED = "PyTorch default"
 
 def diagnosis_of_design(design: Design) -> Diagnosis:
     """The findings at this depth and width: critical under the advised initialization, a warning under the default one."""
-    from theodolite.verbs.diagnosis import Diagnosis
-
     readings: dict[str, list[Reading]] = {}
     for reading in (r for a in design.answers if a.question.name == "random networks" for r in a.readings):
         readings.setdefault(reading.where, []).append(reading)
@@ -45,10 +46,6 @@ def diagnosis_of_design(design: Design) -> Diagnosis:
 
 def _as_passed(design: Design, readings: list[Reading]) -> Subject:
     """A subject whose signals are those of the networks that were drawn."""
-    from torch import empty, nn
-
-    from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns
-
     squares, *cosines = (one.series.measured if one.series else (1.0, one.measured) for one in readings)
     unlike = [(1 - cosine) / 2 for cosine in cosines[0]] if cosines else [math.nan] * len(squares)
     layers = tuple(

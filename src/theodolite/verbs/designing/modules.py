@@ -1,19 +1,20 @@
 """A design of a network that is there: its sizes read off one pass, its step size tried, its faults those that ailments find."""
 
-from __future__ import annotations
-
 import math
+import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch import nn
 
 from theodolite.core.checks import InputError
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from theodolite.verbs.diagnosis import Diagnosis
-    from theodolite.verbs.step_sizes import StepSizes
+from theodolite.evidence.batches import price
+from theodolite.evidence.layer_signals import activation_in, hidden, signals
+from theodolite.verbs.diagnosis import Diagnosis, diagnose
+from theodolite.verbs.step_sizes import StepSizes, find_lr
+from theodolite.verbs.subjects import subject_to_judge
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,6 @@ def designed_network(
     model: nn.Module, *, data: Any, loss: Callable[[Any, Any], Any] | None, optimizer: Any, steps: int
 ) -> DesignedNetwork:
     """One pass for the sizes, trials for the step size, and every ailment."""
-    import statistics
-
-    from theodolite.evidence.batches import price
-    from theodolite.evidence.layer_signals import activation_in, hidden, signals
-    from theodolite.verbs.diagnosis import diagnose
-    from theodolite.verbs.step_sizes import find_lr
-    from theodolite.verbs.subjects import subject_to_judge
-
     if data is None or loss is None:
         raise InputError("expected data with targets and a loss with a module, got less; pass data= and loss=")
     subject = subject_to_judge(model, data=data, loss=loss)
@@ -86,8 +79,6 @@ def designed_network(
 
 def columns(data: Any) -> Any:
     """Inputs and targets where the data are two tensors of numbers, whose scale a design can take; else None."""
-    import torch
-
     if not isinstance(data, tuple) or len(data) != 2 or not isinstance(data[0], torch.Tensor):
         return None
     return data if data[0].is_floating_point() and math.isfinite(float(data[0].sum())) else None

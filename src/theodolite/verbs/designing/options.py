@@ -1,16 +1,15 @@
 """The usual ways to initialize, and the inputs that they are tried on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from theodolite.core.checks import InputError
-
-if TYPE_CHECKING:
-    from theodolite.theory.kernels import LearningRates
-    from theodolite.theory.propagation import Criticality, Phase
+from theodolite.theory import Mlp
+from theodolite.theory.kernels import LearningRates, learning_rates
+from theodolite.theory.propagation import Criticality, Phase, phase
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,6 @@ class Option:
 
 def options_of(sigma: Any, point: Criticality, width: int) -> Iterator[Option]:
     """The critical point first, then what people use."""
-    from theodolite.theory.propagation import phase
-
     usual = {"He": (2.0, 0.0), "Xavier (LeCun)": (1.0, 0.0), "PyTorch default": (1 / 3, 1 / (3 * width))}
     if point.weight_variance is not None and point.bias_variance is not None:
         usual = {"critical": (point.weight_variance, point.bias_variance), **usual}
@@ -37,15 +34,11 @@ def options_of(sigma: Any, point: Criticality, width: int) -> Iterator[Option]:
 
 def network_of(sigma: Any, option: Option, depth: int) -> Any:
     """The network of that depth under this initialization, as theory knows it."""
-    from theodolite.theory import Mlp
-
     return Mlp(depth, sigma, option.weight_variance, option.bias_variance)
 
 
 def columns_of(data: Any) -> tuple[Any, Any]:
     """Inputs and targets as tensors, None where there are none."""
-    import torch
-
     if data is None:
         return None, None
     x, y = data if isinstance(data, tuple) else (data, None)
@@ -56,8 +49,6 @@ def signal_of(x: Any) -> tuple[float, float]:
     """The mean power of an input entry and the mean cosine between inputs."""
     if x is None:
         return 1.0, 0.5
-    import torch
-
     x = x[:512].flatten(1).double()
     if len(x) < 2:
         raise InputError(f"expected at least two inputs, got {len(x)}; pass more data")
@@ -70,6 +61,4 @@ def rates_of(
     spec: Any, inputs: Any, width: int, signal: tuple[float, float] = (1.0, 0.5), samples: int | None = None
 ) -> LearningRates:
     """The step sizes that theory allows on these inputs; where only their number is known, of this power and cosine."""
-    from theodolite.theory.kernels import learning_rates
-
     return learning_rates(spec, inputs=inputs, width=width, mean_square=signal[0], cosine=signal[1], samples=samples)

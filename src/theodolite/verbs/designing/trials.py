@@ -1,17 +1,18 @@
 """Random networks of the size that was asked for, measured beside theory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from theodolite.core.reading import Band, Estimate, Reading, Series
 from theodolite.core.statistics import mean_estimate
+from theodolite.measure.experiments import Ensemble, conditional_chains, conditional_gradients, correlations
+from theodolite.measure.kernels import kernel_spectrum
+from theodolite.theory.propagation import covariance_trajectory
 from theodolite.verbs.designing.options import Option, network_of, rates_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 NETS, SEED = 256, 0
 """How many random networks of the asked width are drawn for each initialization, and the seed of the draws."""
@@ -26,10 +27,6 @@ def signal_readings(
     sigma: Any, options: Sequence[Option], depth: int, width: int, inputs: tuple[float, float]
 ) -> Iterator[Reading]:
     """Random networks of this size under each option, beside the infinitely wide prediction; the same draws for all."""
-    import torch
-
-    from theodolite.measure.experiments import Ensemble, conditional_chains
-
     starts = [(option, *_first_layer(option, *inputs)) for option in options]
     starts = [found for found in starts if found[1] > 0.0]  # inputs of 0 without biases: there is no signal to follow
     widths = (width,) * depth
@@ -47,9 +44,6 @@ def signal_readings(
 
 
 def _of_option(sigma: Any, option: Option, chain: Tensor, start: float, angle: float) -> Iterator[Reading]:
-    from theodolite.measure.experiments import correlations
-    from theodolite.theory.propagation import covariance_trajectory
-
     depth = chain.shape[1] - 1
     ends = covariance_trajectory(network_of(sigma, option, depth), (start, start, angle * start))
     chain = chain[
@@ -123,11 +117,6 @@ def _angle_words(cosine: float) -> str:
 
 def step_reading(spec: Any, width: int, signal: tuple[float, float]) -> Iterator[Reading]:
     """The largest eigenvalue of random networks' tangent kernels beside theory's, where that is quickly done."""
-    import torch
-
-    from theodolite.measure.experiments import Ensemble, conditional_gradients
-    from theodolite.measure.kernels import kernel_spectrum
-
     points, nets, depth = 8, 24, spec.hidden_layers
     numbers = points * width * (depth + 1)  # of one network
     if nets * numbers > MOST_NUMBERS:

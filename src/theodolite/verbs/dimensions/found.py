@@ -1,16 +1,11 @@
 """What estimating dimension has found so far: readings by family of estimators, and what was skipped."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from theodolite.core.question import Answer, Question, Skipped
 from theodolite.core.reading import Band, Estimate, Reading, Series
-
-if TYPE_CHECKING:
-    from theodolite.measure.dimension import NearCopies, Neighbors
+from theodolite.measure.dimension import NearCopies, Neighbors
 
 
 @dataclass(frozen=True)

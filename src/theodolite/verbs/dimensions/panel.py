@@ -1,21 +1,27 @@
 """How many directions does the data really use? All estimators of intrinsic dimension side by side, and why they differ."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, overload
+from typing import Any, ClassVar, Literal, get_args, overload
+
+from rich.console import RenderableType
 
 from theodolite.core.checks import InputError
+from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Estimate
+from theodolite.measure import dimension as measure
+from theodolite.measure.dimension import distinct_rows, embeddings
+from theodolite.report.drawing.planes import scatter_figure
+from theodolite.report.figures import Plot
+from theodolite.report.html import survey_page
+from theodolite.report.opening import Opening
+from theodolite.report.overview import dimension_table
+from theodolite.report.progress import tracked
 from theodolite.verbs._presented import PresentableAnswers, Sheet
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from theodolite.core.question import Answer, Skipped
-    from theodolite.verbs.dimensions.found import Plane
+from theodolite.verbs.dimensions.explanation import explained
+from theodolite.verbs.dimensions.found import Found, Plane
+from theodolite.verbs.dimensions.steps import above_noise, by_null_space, steps_of
 
 DimensionMethod = Literal[
     "twonn",
@@ -88,17 +94,10 @@ class Dimension(PresentableAnswers):
 
     def table(self, *, detailed: bool = True) -> RenderableType:
         """For the terminal."""
-        from theodolite.report.overview import dimension_table
-
         return dimension_table(self)
 
     def page(self) -> str:
         """One HTML document that needs nothing beside it."""
-        from theodolite.report.drawing.planes import scatter_figure
-        from theodolite.report.figures import Plot
-        from theodolite.report.html import survey_page
-        from theodolite.report.opening import Opening
-
         pictures = []
         if self.plane is not None:
             p = self.plane
@@ -152,12 +151,6 @@ def dimension(
     """
     if method is not None:
         return _single(x, method)
-    from theodolite.measure.dimension import distinct_rows
-    from theodolite.report.progress import tracked
-    from theodolite.verbs.dimensions.found import Found
-    from theodolite.verbs.dimensions.steps import steps_of
-    from theodolite.verbs.dimensions.words import explained
-
     started = time.perf_counter()
     rows = distinct_rows(x, fewest=FEWEST)
     state = Found()
@@ -186,10 +179,6 @@ def dimension(
 
 
 def _single(x: Any, method: str) -> Estimate:
-    from theodolite.measure import dimension as measure
-    from theodolite.measure.dimension import embeddings
-    from theodolite.verbs.dimensions.steps import above_noise, by_null_space
-
     simple: dict[str, Callable[[Any], Estimate]] = {
         "twonn": measure.dimension_twonn,
         "mle": measure.dimension_mle,

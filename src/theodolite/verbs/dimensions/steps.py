@@ -1,18 +1,34 @@
 """The steps of estimating dimension: each adds readings to what is found, or says why it could not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from theodolite.core.checks import InputError
 from theodolite.core.question import Skipped
 from theodolite.core.reading import Estimate, Series
+from theodolite.measure import dimension as measure
+from theodolite.measure.dimension import (
+    dimension_calibrated,
+    dimension_hessian,
+    dimension_participation,
+    directions_needed,
+    distinct_rows,
+    gaussian_mixture,
+    gride_curve,
+    isomap,
+    local_pca,
+    near_copies,
+    nearest_neighbors,
+    planar_embeddings,
+    rank_of,
+    twonn_fit,
+    variances,
+)
+from theodolite.theory.spectra import noise_edge, tracy_widom_quantile
 from theodolite.verbs.dimensions.found import Found, Plane
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LARGEST = 128
 """Neighbors in the shared graph: Gride up to its 64th and 128th."""
@@ -21,7 +37,6 @@ WITHOUT_COPIES = "TwoNN, calibrated, without near-duplicates"
 
 def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callable[[], None]]:
     """The steps in order; each adds to the state, or says why it could not."""
-    from theodolite.measure import dimension as measure
 
     def guarded(name: str, step: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:
@@ -105,9 +120,6 @@ def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callab
 
 def above_noise(x: Any) -> Estimate:
     """How many eigenvalues of the correlation matrix exceed what columns without correlation would show (1 %)."""
-    from theodolite.measure.dimension import distinct_rows, variances
-    from theodolite.theory.spectra import noise_edge, tracy_widom_quantile
-
     rows = distinct_rows(x)
     n = len(rows) - 1
     middle, spread = noise_edge(n, rows.columns) if rows.columns > 1 else (float(n), 0.0)
@@ -117,8 +129,6 @@ def above_noise(x: Any) -> Estimate:
 
 def by_null_space(x: Any) -> Estimate:
     """The dimension whose Hessian eigenmaps have a null space parted from the rest; an error where none has."""
-    from theodolite.measure.dimension import dimension_hessian
-
     found, gaps = dimension_hessian(x)
     if found == 0:
         told = ", ".join(f"{gap:.3g} at {d}" for d, gap in gaps.items()) or "none could be tried"
@@ -130,8 +140,6 @@ def by_null_space(x: Any) -> Estimate:
 
 
 def _variance(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import dimension_participation, directions_needed, rank_of, variances
-
     scaled = rows.unscaled()
     found = variances(scaled)
     state.rank = rank_of(found, scaled)
@@ -170,14 +178,10 @@ def _variance(rows: Any, state: Found) -> None:
 
 
 def _graph(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import nearest_neighbors
-
     state.graph = nearest_neighbors(rows, min(LARGEST, len(rows) - 1))
 
 
 def _twonn(state: Found) -> None:
-    from theodolite.measure.dimension import twonn_fit
-
     fit = twonn_fit(state.graph)
     some = sorted({round(place * (len(fit.logs) - 1) / 79) for place in range(80)})
     series = Series(
@@ -200,8 +204,6 @@ def _twonn(state: Found) -> None:
 
 
 def _scales(state: Found) -> None:
-    from theodolite.measure.dimension import gride_curve
-
     state.curve = curve = gride_curve(state.graph)
     series = Series(
         x=tuple(e.scale or 0.0 for e in curve),
@@ -219,8 +221,6 @@ def _scales(state: Found) -> None:
 
 
 def _copies(state: Found) -> None:
-    from theodolite.measure.dimension import dimension_calibrated, near_copies
-
     state.copies = found = near_copies(state.graph)
     if found is not None:
         state.add(
@@ -232,8 +232,6 @@ def _copies(state: Found) -> None:
 
 
 def _local(state: Found) -> None:
-    from theodolite.measure.dimension import local_pca
-
     near = min(30, state.graph.count)
     found = local_pca(state.graph, neighbors=near)
     state.add(
@@ -248,8 +246,6 @@ def _local(state: Found) -> None:
 
 
 def _mixture(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import gaussian_mixture
-
     found = gaussian_mixture(rows)
     pieces = "one piece" if found.components == 1 else f"{found.components} pieces"
     state.add(
@@ -262,8 +258,6 @@ def _mixture(rows: Any, state: Found) -> None:
 
 
 def _isomap(rows: Any, state: Found) -> None:
-    from theodolite.measure.dimension import isomap
-
     found = isomap(rows, neighbors=min(10, len(rows) - 1))
     series = Series(
         x=tuple(float(d) for d in range(1, len(found.residuals) + 1)),
@@ -281,8 +275,6 @@ def _isomap(rows: Any, state: Found) -> None:
 
 
 def _picture(rows: Any, state: Found, labels: Any) -> None:
-    from theodolite.measure.dimension import planar_embeddings
-
     most = 600
     found = list(planar_embeddings(rows, most=most))
     state.skipped += [Skipped(f"{quality.name} in the plane", quality.failure) for quality in found if quality.failure]

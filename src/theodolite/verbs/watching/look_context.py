@@ -25,8 +25,10 @@ from theodolite.measure.curvature import (
     hessian_again,
     hessian_by_differences,
 )
+from theodolite.measure.curvature.edge_side import (
+    largest_beside,  # not through the package's door, which holds arguments
+)
 from theodolite.measure.curvature.hessians import OnceDifferentiableError
-from theodolite.measure.curvature.sides import largest_beside  # not through the package's door, which holds arguments
 from theodolite.measure.dynamics import (
     Slope,
     UpdateEffect,

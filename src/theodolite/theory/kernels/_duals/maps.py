@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from theodolite.theory.kernels._blocks import Scratch, affine_, constant
+from theodolite.theory.kernels._memory_blocks import Scratch, affine_, constant
 
 Side = Tensor | float
 """The variances of the points of one side of a block, as a column or a row, or one number for all of them."""

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from theodolite.theory import Activation
 from theodolite.theory._quadrature import Array
-from theodolite.theory.kernels._blocks import Scratch, affine_, constant
 from theodolite.theory.kernels._duals.hermite import DIGITS, NOISE, Expansion, hermite_expansion
 from theodolite.theory.kernels._duals.kinks import Kink, ramp_pairs
 from theodolite.theory.kernels._duals.maps import Dual, Pairs, Side
+from theodolite.theory.kernels._memory_blocks import Scratch, affine_, constant
 
 MOST_VARIANCES = 129
 LEAST = 1e-24

@@ -16,7 +16,7 @@ import triton.language as tl  # type: ignore[import-not-found,import-untyped,unu
 from torch import Tensor
 from triton.language.extra import libdevice  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-from theodolite.theory.kernels._signals import Gauges, PixelKernels, Sides
+from theodolite.theory.kernels._image_signals import Gauges, PixelKernels, Sides
 from theodolite.theory.kernels.image_layers import Convolution
 
 BLOCK = 512

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from theodolite.core.state import exact_products
 from theodolite.theory.kernels._gpu import attempt
-from theodolite.theory.kernels._programs import Dense, DualStep, Nonlinear, Program
-from theodolite.theory.kernels._tiles import NEAR
-from theodolite.theory.kernels._tiling import (
+from theodolite.theory.kernels._map_sequences import Dense, DualStep, Nonlinear, Program
+from theodolite.theory.kernels._tile_recursion import NEAR
+from theodolite.theory.kernels._tiled_pairs import (
     Kernels,
     Precision,
     is_homogeneous,

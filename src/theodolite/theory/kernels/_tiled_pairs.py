@@ -13,10 +13,8 @@ from torch import Tensor
 
 from theodolite.core.checks import InputError
 from theodolite.core.state import exact_products
-from theodolite.theory.kernels._blocks import Scratch
-from theodolite.theory.kernels._cores import one_core, run_in_threads
 from theodolite.theory.kernels._duals.maps import Pairs
-from theodolite.theory.kernels._programs import (
+from theodolite.theory.kernels._map_sequences import (
     Dense,
     KernelDiagonals,
     Nonlinear,
@@ -26,7 +24,9 @@ from theodolite.theory.kernels._programs import (
     diagonal_of,
     pair_kernels,
 )
-from theodolite.theory.kernels._tiles import NEAR, Part, TileRun, TileStep
+from theodolite.theory.kernels._memory_blocks import Scratch
+from theodolite.theory.kernels._thread_sharing import one_core, run_in_threads
+from theodolite.theory.kernels._tile_recursion import NEAR, Part, TileRun, TileStep
 
 TILE = 192  # rows and columns of a tile of float64 on the CPU: its blocks then fit a core's own cache
 STRIP = 8  # tiles of one product of inputs

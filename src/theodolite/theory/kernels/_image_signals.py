@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from theodolite.theory.kernels._blocks import Scratch
 from theodolite.theory.kernels._duals.maps import Dual
-from theodolite.theory.kernels._programs import Nonlinear, dual_of
+from theodolite.theory.kernels._map_sequences import Nonlinear, dual_of
+from theodolite.theory.kernels._memory_blocks import Scratch
 
 
 @dataclass

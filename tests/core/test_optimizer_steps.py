@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from theodolite.core.plain_steps import AdamDescent, Descent, made_optimizer
+from theodolite.core.optimizer_steps import AdamDescent, Descent, made_optimizer
 
 
 @pytest.mark.parametrize(("own", "torchs"), [(Descent, torch.optim.SGD), (AdamDescent, torch.optim.Adam)])

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from theodolite.theory.kernels._blocks import Scratch, affine_
 from theodolite.theory.kernels._duals.maps import Dual, Side
-from theodolite.theory.kernels._programs import Dense, DualStep, Nonlinear, Program, Sum
+from theodolite.theory.kernels._map_sequences import Dense, DualStep, Nonlinear, Program, Sum
+from theodolite.theory.kernels._memory_blocks import Scratch, affine_
 
 NEAR = {torch.float64: 1e-4, torch.float32: 1e-2}
 """1 - |c| below which, in the first layer, a pair is computed anew from the difference of its points."""

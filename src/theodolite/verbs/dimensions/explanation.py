@@ -1,17 +1,12 @@
 """Why estimators of dimension agree or differ, in plain sentences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from theodolite.core.reading import Estimate
+from theodolite.verbs.dimensions.found import Found
 from theodolite.verbs.dimensions.steps import WITHOUT_COPIES
-
-if TYPE_CHECKING:
-    from theodolite.verbs.dimensions.found import Found
 
 NOTABLE = 0.15
 """A relative difference that is worth a sentence, if it also exceeds three standard errors."""

@@ -14,7 +14,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.io.batches import Batch, Batches
 from theodolite.measure import first_tensor, plain_attention
-from theodolite.measure.propagation._one_visit import Features, visited_features
+from theodolite.measure.propagation._data_visit import Features, visited_features
 
 SLICE, QUICK, SHORT, OFTEN = 4, 0.02, 0.5, 4
 """Samples on which a pace is measured; seconds below which it is measured on more of them, and below which again, so often."""

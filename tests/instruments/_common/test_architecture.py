@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.instruments._common.kinds import AFFINE, BENDING, bends_only
+from theodolite.instruments._common.architecture import AFFINE, BENDING, bends_only
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from theodolite.core.checks import at_least
 from theodolite.measure.dimension.by_distances import gride_curve
-from theodolite.measure.dimension.distinct import Rows, distinct_rows
 from theodolite.measure.dimension.neighbor_graph import Neighbors, nearest_neighbors, neighbors_of
+from theodolite.measure.dimension.prepared_rows import Rows, distinct_rows
 
 MISFIT = 0.06
 """A distance from the law of the ratios that bends and edges do not reach, beside twice 1/sqrt(rows) for chance."""

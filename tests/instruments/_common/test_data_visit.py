@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 import theodolite as th
 from theodolite.core.budget import Allowance
-from theodolite.instruments._common.visit import Kept, features_of, parted, sample_count, thinned
+from theodolite.instruments._common.data_visit import Kept, features_of, parted, sample_count, thinned
 from theodolite.measure import batch_statistics, normalizes_batches
 from theodolite.measure.curvature import hessian
 from theodolite.measure.propagation import feature_covariances, matrix_layers

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from theodolite.core.checks import InputError
 from theodolite.measure.regions._bends import Bend, Maximum
-from theodolite.measure.regions._forks import Crossing, Fork, forked_layer
 from theodolite.measure.regions._piecewise import PiecewiseProgram
+from theodolite.measure.regions._shared_products import Crossing, Fork, forked_layer
 
 NUMBERS = 3_000_000  # of float64 in one signal at a time: 24 MB; what is done with it takes less at once
 CHECKED = 16
