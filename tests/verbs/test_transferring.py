@@ -4,8 +4,7 @@ import copy
 import io
 import json
 import os
-import subprocess
-import sys
+import socket
 
 import pytest
 import torch
@@ -144,14 +143,14 @@ os._exit(0)  # gloo's own threads may end a process that takes its leave in orde
 """
 
 
-def test_replicas_and_shards_train_as_one_process_does(tmp_path):
+def test_replicas_and_shards_train_as_one_process_does(tmp_path, warm):
     (tmp_path / "train.py").write_text(REPLICAS)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
-    command += [str(tmp_path / "train.py"), os.path.dirname(__file__)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=240
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        told = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(one.getsockname()[1]), "WORLD_SIZE": "2"}
+    ranks = [{**told, "RANK": f"{rank}", "LOCAL_RANK": f"{rank}"} for rank in range(2)]
+    done, other = warm.ran_together(["train.py", os.path.dirname(__file__)], tmp_path, ranks)
+    assert done.returncode == other.returncode == 0, done.stderr[-2000:]
     plain, replicated, sharded = json.loads(done.stdout.strip().splitlines()[-1])
     assert replicated == pytest.approx(plain, rel=1e-5) and sharded == pytest.approx(plain, rel=1e-5)
     assert plain[-1] < plain[0]
@@ -239,16 +238,14 @@ def test_the_check_in_depth():
     assert found.wrong == ()
 
 
-def test_the_command_prints_the_table(tmp_path):
+def test_the_command_prints_the_table(tmp_path, warm):
     (tmp_path / "zoo.py").write_text(
         "from torch import nn\ndef net(n): return nn.Sequential(nn.Linear(4, n), nn.ReLU(), nn.Linear(n, 2))\n"
         "def small(): return net(8)\ndef large(): return net(32)\n"
     )
-    command = [sys.executable, "-m", "theodolite", "transfer", "zoo:small", "zoo:large", "--json"]
-    done, again = (
-        subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ}, check=True)
-        for _ in range(2)
-    )
+    command = ["-m", "theodolite", "transfer", "zoo:small", "zoo:large", "--json"]
+    done, again = (warm.ran(command, tmp_path) for _ in range(2))
+    assert done.returncode == 0, done.stderr
     assert done.stdout == again.stdout
     assert {row["name"]: row["kind"] for row in json.loads(done.stdout)["tensors"]} == {
         "0.weight": "input",

@@ -1,11 +1,8 @@
 """Two processes of DistributedDataParallel, as torchrun starts them: one writes, and both train as they do unwatched."""
 
 import json
-import os
 import shutil
 import socket
-import subprocess
-import sys
 
 import pytest
 
@@ -52,30 +49,25 @@ TEARDOWN = "terminate called without an active exception"
 """What a process says that gloo's own threads end while it leaves its group, watched or not: it is started again."""
 
 
-def launched(tmp_path, *command, script=SCRIPT, count=2):
+def launched(warm, tmp_path, *command, script=SCRIPT, count=2):
     """The processes that torchrun would start, without itself; what all of them say."""
     (tmp_path / "train.py").write_text(script)
     for _ in range(3):
         with socket.socket() as one:
             one.bind(("localhost", 0))
             told = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(one.getsockname()[1]), "WORLD_SIZE": str(count)}
-        told = {**os.environ, **told, "OMP_NUM_THREADS": "1"}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
-        started = [
-            subprocess.Popen([sys.executable, *command], env={**told, "RANK": f"{r}", "LOCAL_RANK": f"{r}"}, **pipes)
-            for r in range(count)
-        ]
-        said = [process.communicate(timeout=240) for process in started]
-        stdout, stderr = ("".join(parts) for parts in zip(*said, strict=True))
+        ranks = [{**told, "RANK": f"{rank}", "LOCAL_RANK": f"{rank}"} for rank in range(count)]
+        ended = warm.ran_together(list(command), tmp_path, ranks)
+        stderr = "".join(process.stderr for process in ended)
         if TEARDOWN not in stderr:
             break
         shutil.rmtree(tmp_path / "seen", ignore_errors=True)
-    assert not any(process.returncode for process in started), stderr
-    return stdout, stderr
+    assert not any(process.returncode for process in ended), stderr
+    return "".join(process.stdout for process in ended), stderr
 
 
-def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path):
-    alone, seen = launched(tmp_path, "train.py", "bare+watched", str(tmp_path / "seen"))[0].splitlines()
+def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path, warm):
+    alone, seen = launched(warm, tmp_path, "train.py", "bare+watched", str(tmp_path / "seen"))[0].splitlines()
     assert alone == seen
     lines = (tmp_path / "seen" / "records.jsonl").read_text().splitlines()
     steps = [json.loads(line)["value"]["step"] for line in lines if "look at step" in line]
@@ -83,7 +75,19 @@ def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path):
     assert "Training of " in (tmp_path / "seen" / "live.html").read_text()
     shutil.rmtree(tmp_path / "seen")
     watched = launched(
-        tmp_path, "-m", "theodolite", "run", "--every", "2", "--level", "full", "--out", "seen", "train.py", "bare"
+        warm,
+        tmp_path,
+        "-m",
+        "theodolite",
+        "run",
+        "--every",
+        "2",
+        "--level",
+        "full",
+        "--out",
+        "seen",
+        "train.py",
+        "bare",
     )
     assert watched[0].strip() == alone  # the script as it is, without a word of the watch in it
     assert watched[1].count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
@@ -123,12 +127,12 @@ torch.distributed.destroy_process_group()
 """
 
 
-def test_a_sharded_model_is_watched_as_on_one_process(tmp_path):
+def test_a_sharded_model_is_watched_as_on_one_process(tmp_path, warm):
     """FSDP2: the same weights with and without, and the readings of one process."""
     run = ("-m", "theodolite", "run", "--every", "3", "--level", "full", "--no-diagnosis", "--out")
-    alone, _ = launched(tmp_path, "train.py", "8", script=SHARDED)
-    two = launched(tmp_path, *run, "two", "train.py", "8", script=SHARDED)
-    launched(tmp_path, *run, "one", "train.py", "8", script=SHARDED, count=1)
+    alone, _ = launched(warm, tmp_path, "train.py", "8", script=SHARDED)
+    two = launched(warm, tmp_path, *run, "two", "train.py", "8", script=SHARDED)
+    launched(warm, tmp_path, *run, "one", "train.py", "8", script=SHARDED, count=1)
     assert two[0] == alone
     assert two[1].count("theodolite: watching Sequential with AdamW, loss cross_entropy") == 1
     told = {name: json.loads((tmp_path / name / "run.json").read_text())["readings"] for name in ("one", "two")}
@@ -140,11 +144,11 @@ def test_a_sharded_model_is_watched_as_on_one_process(tmp_path):
         assert other["measured"] == pytest.approx(one["measured"], rel=1e-3, abs=apart + 1e-6)
 
 
-def test_a_process_that_dies_leaves_a_record_that_can_be_read(tmp_path):
+def test_a_process_that_dies_leaves_a_record_that_can_be_read(tmp_path, warm):
     (tmp_path / "train.py").write_text(SHARDED)
-    whole = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    whole = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
     own = ["-m", "theodolite", "run", "--every", "2", "--no-diagnosis", "--out", "seen", "train.py", "40", "dies"]
-    done = subprocess.run([*whole, *own], capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False)
+    done = warm.ran([*whole, *own], tmp_path)
     assert done.returncode != 0
     told = json.loads((tmp_path / "seen" / "run.json").read_text())
     assert {row["step"] for row in told["readings"]} >= {0}
