@@ -553,15 +553,13 @@ def scaled_steps(odd):
 
 def reached(every):
     def script():
-        made = []
-
-        def step(model, optimizer, loss):
-            (loss / 4).backward()
-            made.append(loss)
-            if len(made) % every == 0:
+        model, (x, y) = network(), data()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for number, rows in enumerate(torch.arange(len(x)).split(28)):
+            (cross_entropy(model(x[rows]), y[rows]) / 4).backward()
+            if (number + 1) % every == 0:
                 optimizer.step()
-
-        plain_loop(network(), step)
+                optimizer.zero_grad()
 
     return lambda: observed(script)
 
@@ -644,6 +642,186 @@ def game(cleared):
             first.zero_grad()
             loss(judge(fake), torch.ones(32, 1)).backward()
             first.step()
+
+    return lambda: observed(script)
+
+
+# the order of backward, clear, clip and step, and what each of them is given
+
+
+def on_nothing(detached):
+    def step(loop, number):
+        x, y = loop.batch(number)
+        loop.optimizer.zero_grad()
+        output = loop.model(x)
+        loss = cross_entropy(output.detach().requires_grad_() if detached else output, y)
+        loss.backward()
+        loop.optimizer.step()
+
+    return of(step=step)
+
+
+def wiped(always):
+    """Four batches a step, of which the gradients of three are cleared again."""
+
+    def step(loop, number):
+        loop.optimizer.zero_grad()
+        for part in range(4):
+            x, y = loop.batch(4 * number + part)
+            if always:
+                loop.optimizer.zero_grad()
+            (cross_entropy(loop.model(x), y) / 4).backward()
+        nn.utils.clip_grad_norm_(loop.model.parameters(), 1.0)
+        loop.optimizer.step()
+
+    return of(step=step)
+
+
+def adversarial(loop, number):
+    """The gradient of a first pass is used for its inputs, and cleared."""
+    x, y = loop.batch(number)
+    x = x.clone().requires_grad_()
+    cross_entropy(loop.model(x), y).backward()
+    loop.optimizer.zero_grad()
+    cross_entropy(loop.model((x + 0.1 * x.grad.sign()).detach()), y).backward()
+    loop.optimizer.step()
+
+
+def by_parts(loop, number):
+    """The gradient of each part of a batch is clipped by itself, and their mean is the gradient of the step."""
+    x, y = loop.batch(number)
+    total = [torch.zeros_like(p) for p in loop.model.parameters()]
+    for rows in torch.arange(32).split(8):
+        loop.optimizer.zero_grad()
+        cross_entropy(loop.model(x[rows]), y[rows]).backward()
+        nn.utils.clip_grad_norm_(loop.model.parameters(), 1.0)
+        for mean, p in zip(total, loop.model.parameters(), strict=True):
+            mean += p.grad / 4
+    for mean, p in zip(total, loop.model.parameters(), strict=True):
+        p.grad.copy_(mean)
+    loop.optimizer.step()
+
+
+def critic(loop, number):
+    """A critic whose last bias has no gradient of its own, and that of another network's pass before."""
+    if number == 0:
+        loop.made = nn.Linear(4, 12)
+        loop.other = torch.optim.SGD(loop.made.parameters(), 0.01)
+    x, _ = loop.batch(number)
+    loop.optimizer.zero_grad()
+    (loop.model(loop.made(torch.randn(32, 4)).detach()).mean() - loop.model(x).mean()).backward()
+    loop.optimizer.step()
+    loop.other.zero_grad()
+    (-loop.model(loop.made(torch.randn(32, 4))).mean()).backward()
+    loop.other.step()
+
+
+def clips_what(used_up):
+    def script():
+        model = network()
+        kept = model.parameters() if used_up else list(model.parameters())
+        for _ in kept:
+            pass
+
+        def step(_, optimizer, loss):
+            loss.backward()
+            nn.utils.clip_grad_norm_(kept, 0.1)
+            optimizer.step()
+
+        plain_loop(model, step)
+
+    return lambda: observed(script)
+
+
+def scaler_left_out(left_out):
+    def script():
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+
+        def step(_, optimizer, loss):
+            scaler.scale(loss).backward()
+            if left_out:
+                optimizer.step()
+                return
+            scaler.step(optimizer)
+            scaler.update()
+
+        plain_loop(network(), step)
+
+    return lambda: observed(script)
+
+
+# what is drawn, saved and scheduled
+
+
+class OneRow(torch.utils.data.Dataset):
+    def __init__(self, wrong):
+        self.wrong, (self.x, self.y) = wrong, data()
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, place):
+        return self.x[0 if self.wrong else place], self.y[place]
+
+
+def from_loader(model, loader, epochs=1, before=None, after=None):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    schedule = after(optimizer) if after else None
+    for epoch in range(epochs):
+        if before:
+            before(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            cross_entropy(model(x), y).backward()
+            optimizer.step()
+        if schedule:
+            schedule()
+
+
+def of_one_row(wrong):
+    return lambda: observed(lambda: from_loader(network(), torch.utils.data.DataLoader(OneRow(wrong), batch_size=32)))
+
+
+def same_order(wrong):
+    def script():
+        loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*data(256)), 32, shuffle=True)
+        from_loader(network(), loader, 5, lambda epoch: torch.manual_seed(0 if wrong else epoch))
+
+    return lambda: observed(script)
+
+
+def sampled(wrong):
+    def script():
+        kept = torch.utils.data.TensorDataset(*data(512))
+        sampler = torch.utils.data.DistributedSampler(kept, 2, 0)
+        loader = torch.utils.data.DataLoader(kept, 32, sampler=sampler)
+        from_loader(network(), loader, 5, None if wrong else sampler.set_epoch)
+
+    return lambda: observed(script)
+
+
+def best_kept(copied):
+    def script():
+        model = network()
+        best = model.state_dict() if not copied else copy.deepcopy(model.state_dict())
+        plain_loop(model)
+        model.load_state_dict(best)
+
+    return lambda: observed(script)
+
+
+def schedule_stepped(wrong):
+    def script():
+        def after(optimizer):
+            if wrong == "of another":
+                optimizer = torch.optim.SGD([p for g in optimizer.param_groups for p in g["params"]], 0.05)
+            schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+            if wrong != "never":
+                optimizer._step_count = 1
+            return (lambda: None) if wrong == "never" else schedule.step
+
+        loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*data(1024)), 32, shuffle=True)
+        from_loader(network(), loader, 4, None, after)
 
     return lambda: observed(script)
 
@@ -763,6 +941,19 @@ CASES = {
     "half of a checkpoint": ({"checkpoint-not-loaded"}, renamed(True), renamed(False)),
     "clipped after the step": ({"clipped-late"}, clips_late(True), clips_late(False)),
     "discriminator never cleared": ({"gradient-accumulates"}, game(False), game(True)),
+    "a loss of detached outputs": ({"step-without-effect"}, on_nothing(True), on_nothing(False)),
+    "cleared after each of four batches": ({"gradient-cleared"}, wiped(True), wiped(False)),
+    "cleared before the step, beside an adversary": ({"gradient-cleared"}, of(step=cleared), of(step=adversarial)),
+    "cleared before the step, beside clipped parts": ({"gradient-cleared"}, of(step=cleared), of(step=by_parts)),
+    "cleared before the step, beside a critic": ({"gradient-cleared"}, of(step=cleared), of(step=critic)),
+    "a generator that is used up is clipped": ({"clipped-late"}, clips_what(True), clips_what(False)),
+    "a scaled loss, and a step without its scaler": ({"step-scaled"}, scaler_left_out(True), scaler_left_out(False)),
+    "a data set that ignores its index": ({"batch-repeated"}, of_one_row(True), of_one_row(False)),
+    "a seed in every epoch": ({"draws-repeated"}, same_order(True), same_order(False)),
+    "a sampler that is not told of epochs": ({"batch-repeated"}, sampled(True), sampled(False)),
+    "a best state that is no copy": ({"checkpoint-not-loaded"}, best_kept(False), best_kept(True)),
+    "a schedule that is never stepped": ({"schedule-idle"}, schedule_stepped("never"), schedule_stepped("")),
+    "a schedule of another optimizer": ({"schedule-idle"}, schedule_stepped("of another"), schedule_stepped("")),
     "a batch with nan": ({"weights-not-finite"}, with_nan(False), with_nan(True)),
 }
 """Each error: the names that are right, the loop with it, and its healthy twin."""
@@ -813,6 +1004,8 @@ def main():
         rows.append({"error": name, "named": named, "found": sorted(found), "alarms on the twin": alarms})
         said = ", ".join(sorted(found.keys() - QUIET))
         print(f"{'named ' if named else 'MISSED'} {name}: {said}; twin: {', '.join(alarms) or 'silent'}")
+    if options.only:
+        return
     added, step = cost()
     hits, false = sum(row["named"] for row in rows), sum(bool(row["alarms on the twin"]) for row in rows)
     print(

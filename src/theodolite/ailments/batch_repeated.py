@@ -1,15 +1,12 @@
 """Does training see the same batch again in the next step?
 
 Exact: the inputs of consecutive steps are identical bit for bit, again and again, although the data has other batches. A loop
-that uses all the data in every step is not reported.
+that uses all the data in every step is not reported. Or every row of every batch is the same sample, or all processes train on
+the same batches, or a `DistributedSampler` never learns of a new epoch and draws the same order again.
 """
 
 from theodolite.core.ailment import silent_error
 
 ailment = silent_error(
-    question="Does every step get a new batch?",
-    fact="batch repeated",
-    severity="warning",
-    says="{0} of {1} steps used the same batch as the step before: the loop never reaches the next batch.",
-    remedy="take the next batch in every step: for x, y in loader, not next(iter(loader))",
+    question="Does every step get a new batch?", fact="batch repeated", severity="warning", says="{0}."
 )

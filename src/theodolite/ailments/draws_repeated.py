@@ -1,7 +1,8 @@
 """Does every step draw the same random numbers?
 
 Exact: consecutive steps began with the same random state, although the model has dropout. The loop sets a seed in every step,
-so dropout drops the same units every time.
+so dropout drops the same units every time. Or a loader drew its order from the random state of the epoch before: every epoch has
+the same batches in the same order.
 """
 
 from theodolite.core.ailment import silent_error
@@ -10,6 +11,6 @@ ailment = silent_error(
     question="Does every step draw new random numbers?",
     fact="draws repeated",
     severity="warning",
-    says="{0} of {1} steps began with the random state of the step before: dropout drops the same units every time.",
+    says="{0} of {1} {2} began with the random state of the one before: {3}.",
     remedy="call torch.manual_seed(...) once, before the loop",
 )

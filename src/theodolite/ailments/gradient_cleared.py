@@ -1,6 +1,7 @@
 """Is the gradient cleared after the backward pass and before the step?
 
-Exact: gradients were computed after the last step, and they are gone when the next step is made.
+Exact: gradients were computed after the last step, and they are gone when the next step is made; or they were computed in several
+backward passes, each on its own inputs and with the same weights, and the step uses the gradient of the last pass alone.
 """
 
 from theodolite.core.ailment import silent_error
@@ -9,7 +10,7 @@ ailment = silent_error(
     question="Does the step see the gradient?",
     fact="gradient cleared",
     severity="critical",
-    says="{0} of {1} steps had no gradient: it was cleared between loss.backward() and optimizer.step().",
-    remedy="optimizer.zero_grad() before loss.backward(), not between it and optimizer.step()",
+    says="{0} of {1} steps {2}.",
+    remedy="optimizer.zero_grad() once per step, right after optimizer.step()",
     suggested={"zero_grad": "before backward"},
 )

@@ -70,7 +70,7 @@ def _plain_leaves(name: str, value: Any, own: Collection[int]) -> Iterator[Tenso
 
 
 def checkpoint_left_out(module: nn.Module, state: Any, found: Any) -> tuple[str, ...]:
-    """How many tensors of a file a module did not take, its class, and the names of one in the file and in the module.
+    """What a module did not take of a file, and what to type.
 
     Only where it took none of them, or where half of the file's numbers would fit tensors that are missing but for the first
     part of their names.
@@ -83,7 +83,23 @@ def checkpoint_left_out(module: nn.Module, state: Any, found: Any) -> tuple[str,
     if not odd or (len(odd) < len(state) and 2 * sum(numbers[name] for name in fit) < sum(numbers.values())):
         return ()
     first = fit[0] if fit else odd[0]
-    return f"{len(odd):,}", type(module).__name__, first, pairs[first] or next(iter(own), "none")
+    names = f"the file calls them {first}, the model {pairs[first] or next(iter(own), 'none')}"
+    return (
+        f"load_state_dict(strict=False) did not load {len(odd):,} tensors into {type(module).__name__}: {names}",
+        'rename them before loading: {name.removeprefix("module."): value for name, value in state.items()}',
+    )
+
+
+def restored_itself(module: nn.Module, state: Any) -> tuple[str, ...]:
+    """What is said where a module loads the very tensors that it has."""
+    own = {name: value.data_ptr() for name, value in module.state_dict().items() if value.numel()}
+    given = {name: value for name, value in state.items() if isinstance(value, Tensor) and value.numel()}
+    if not own or own.keys() != given.keys() or any(value.data_ptr() != own[name] for name, value in given.items()):
+        return ()
+    return (
+        f"load_state_dict gave {type(module).__name__} its own tensors, which training has changed: nothing was restored",
+        "best = copy.deepcopy(model.state_dict()), which keeps the weights as they are at that step",
+    )
 
 
 def _renamed(name: str, other: str, state: Any, own: Any) -> bool:

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 
 from theodolite.core.run import Run
 from theodolite.evidence.batches import MOST_SAMPLES
-from theodolite.measure.dynamics._silent_facts import checkpoint_left_out, generator_shared
+from theodolite.measure.dynamics import bare_optimizer
+from theodolite.measure.dynamics._silent_facts import checkpoint_left_out, generator_shared, restored_itself
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
 from theodolite.verbs.running.steps_by_hand import StepsByHand
@@ -45,6 +46,8 @@ SELDOM = 10.0
 """Seconds between two writings of the numbers of a run that goes on."""
 RESETS, WITHIN = 2, 100
 """Weights that are put back so often, and once in so many steps: each time a training of its own begins, as in meta-learning."""
+USED_UP = "over no parameters (model.parameters() is a generator, and can be gone through once)"
+SAME_ORDER = "every epoch goes through the same batches in the same order"
 MOST_BYTES, A_STEP = 1 << 26, 32
 """What is kept of the steps of a run, for trials, and the samples that a whole step counts as."""
 
@@ -130,6 +133,11 @@ class Observer:
     _unscaled: bool = False
     _clipped_steps: int = 0
     _scaled: tuple[Any, Any] = (None, None)
+    _scale: float = 1.0
+    _pulled_up: float = 1.0  # by how much the gradients of the last backward pass are too large
+    _scaled_steps: int = 0
+    _orders: dict[int, Any] = field(default_factory=dict)  # of each data set that a loader draws from
+    _scheduled: list[Any] = field(default_factory=list)
     resets: int = 0
     _written: float = -math.inf
     _process: int = field(default_factory=os.getpid)  # a forked one is another's
@@ -156,6 +164,8 @@ class Observer:
         self._wrap(torch.optim.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compiling)
         self._wrap(nn.Module, "load_state_dict", self._loads)
+        for kind in (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            self._wrap(kind, "__init__", self._schedules)
         self._wrap(torch.amp.GradScaler, "unscale_", self._unscales)
         self._wrap(torch.amp.GradScaler, "scale", self._scales)
         self._wrap(torch.utils.data.DataLoader, "__iter__", self._reads)
@@ -235,6 +245,8 @@ class Observer:
             self.watch.plays |= self.restarts
             self.watch.silent_errors.repeats |= self.restarts
         odd = () if self._looking else checkpoint_left_out(module, state, found)
+        if not odd and not self._looking and self._seen:
+            odd = restored_itself(module, state)
         if odd:
             self.silent["checkpoint not loaded"] = odd
         return found
@@ -247,19 +259,75 @@ class Observer:
                 self.silent["workers alike"] = shared
             if self.watch is not None and not isinstance(loader.dataset, torch.utils.data.IterableDataset):
                 self.watch.silent_errors.restarts += len(loader) > 1
+            self._compare_order(loader)
         return whole(loader)
+
+    def _compare_order(self, loader: Any) -> None:
+        """Whether a loader that is trained from draws its order as it did in the epoch before."""
+        sampler, steps = loader.sampler, sum(seen.steps for seen in self._seen.values())
+        told = isinstance(sampler, torch.utils.data.DistributedSampler)
+        if told:
+            state: Any = (sampler.epoch, sampler.seed) if sampler.shuffle else None
+        elif type(sampler) is torch.utils.data.RandomSampler:
+            state = (
+                (torch.default_generator if sampler.generator is None else sampler.generator)
+                .get_state()
+                .numpy()
+                .tobytes()
+            )
+        else:
+            state = None
+        last, since, epochs, again = self._orders.get(id(loader.dataset), (None, 0, 0, 0))
+        trains = self.watch is None or any(part.training for part in self.watch.silent_errors.parts)
+        if state is None or not trains or (epochs and steps == since):
+            return
+        again += state == last
+        self._orders[id(loader.dataset)] = state, steps, epochs + 1, again
+        if again >= RESETS and told:
+            said = f"{again + 1} of {epochs + 1} epochs drew the same order: the DistributedSampler was not told of a new one"
+            self.silent["batch repeated"] = said, "loader.sampler.set_epoch(epoch) at the start of every epoch"
+        elif again >= RESETS:
+            self.silent["draws repeated"] = f"{again}", f"{epochs + 1}", "epochs", SAME_ORDER
+
+    def _schedules(self, whole: Any, schedule: Any, *args: Any, **keywords: Any) -> None:
+        whole(schedule, *args, **keywords)
+        if not self._looking:
+            self._scheduled = [*self._scheduled[-7:], schedule]
+
+    def _idle_schedule(self) -> tuple[str, ...]:
+        """What is said of a scheduler that moves nothing, at the end of the script."""
+        inner = [one for own in self._scheduled for one in getattr(own, "_schedulers", ())]
+        of = {id(own): bare_optimizer(own.optimizer) for own in self._scheduled}
+        for own in self._scheduled:
+            seen, moves = self._seen.get(id(of[id(own)])), own.last_epoch > 0
+            if any(own is one for one in inner) or isinstance(own, torch.optim.swa_utils.SWALR):
+                continue
+            beside = [o for o in self._scheduled if of[id(o)] is of[id(own)] and o.last_epoch > 0]
+            if seen is not None and seen.steps >= WITHIN and not moves and not beside:
+                return (
+                    type(own).__name__,
+                    "it was never stepped",
+                    "scheduler.step() once per epoch, after the steps of the optimizer",
+                )
+            held = _held_by(of[id(own)])
+            others = [s for s in self._seen.values() if s.steps >= WITHIN and held & _held_by(s.optimizer)]
+            if seen is None and moves and others:
+                told = "the optimizer that it was made with makes no steps"
+                return type(own).__name__, told, "create the scheduler with the optimizer that is stepped, after it"
+        return ()
 
     def _clips(self, whole: Any, *args: Any, **keywords: Any) -> Any:
         if args and not isinstance(args[0], Tensor):
             args = (list(args[0]), *args[1:])
-        late = bool(args) and any(p is q for p in args[0][:1] for q in self._stepped_parameters())
+        given = list(args[0]) if args and isinstance(args[0], list) else [None]
+        late = any(p is q for p in given[:1] for q in self._stepped_parameters())
         self._clipped = not self._unscaled
         named = {"clip_grad_norm_": ("clip norm", "max_norm"), "clip_grad_value_": ("clip value", "clip_value")}
         kind, word = named.get(getattr(whole, "__name__", ""), ("", ""))
         limit = args[1] if len(args) > 1 else keywords.get(word)
-        self._late += (1 if late else -1) * (isinstance(limit, int | float) and math.isfinite(limit))
+        self._late += (1 if late or not given else -1) * (isinstance(limit, int | float) and math.isfinite(limit))
         if self._late >= FEWEST:
-            self.silent["clipped late"] = (f"{self._late:,}",)
+            self.silent["clipped late"] = f"{self._late:,}", "after optimizer.step()" if given else USED_UP
         usual = len(args) < 3 and keywords.get("norm_type", 2.0) == 2.0  # the norm that trials clip by
         if kind and usual and isinstance(limit, int | float) and math.isfinite(limit) and len(self._made) < 2:
             self.clips[kind] = float(limit)
@@ -274,6 +342,7 @@ class Observer:
         found = whole(scaler, outputs)
         if isinstance(outputs, Tensor) and not self._looking:
             self._scaled = (found, outputs)
+            self._scale = float(scaler.get_scale())
         return found
 
     def _unscales(self, whole: Any, scaler: Any, optimizer: Any) -> Any:
@@ -281,7 +350,7 @@ class Observer:
         if scale > 1:
             self._clipped_steps += 1
             self.silent["clipped scaled"] = (f"{self._clipped_steps:,}", f"{scale:,.0f}")
-        self._unscaled = True
+        self._unscaled, self._pulled_up = True, 1.0
         return whole(scaler, optimizer)
 
     # what modules do
@@ -385,6 +454,7 @@ class Observer:
 
     def _seen_backward(self, roots: Sequence[Tensor]) -> None:
         scaled, loss = self._scaled
+        self._pulled_up = self._scale if any(root is scaled for root in roots) else 1.0
         roots, self._scaled = [loss if root is scaled else root for root in roots], (None, None)
         single = [root for root in roots if root.numel() == 1]
         program = self._program_to(single) if single and len(single) == len(roots) else None
@@ -399,7 +469,7 @@ class Observer:
     def _program_to(self, roots: Sequence[Tensor]) -> Program | None:
         if self._tape is None or not (self._searching or self._keeps()):
             return None
-        held = {id(p) for optimizer in self._made for group in optimizer.param_groups for p in group["params"]}
+        held = set().union(*map(_held_by, self._made))
         return self._tape.program(roots, held)
 
     def _after_backward(self, gradients: dict[int, Tensor]) -> None:
@@ -411,7 +481,7 @@ class Observer:
             program = self._passes[-1].program
             own = [p for part in program.parts for p in part.parameters()] + list(program.parameters)
             reached = [p for p in own if p.requires_grad and (p.grad is not None or id(p) in gradients)]
-            held = {id(p) for optimizer in self._made for group in optimizer.param_groups for p in group["params"]}
+            held = set().union(*map(_held_by, self._made))
             if self._stepping is not None:
                 self._begin(self._stepping, self._passes[-1:])
             elif reached and not any(id(p) in held for p in reached):
@@ -447,6 +517,10 @@ class Observer:
     def _steps(self, optimizer: Any, *_: Any) -> None:
         """Before a step of the script: find what is trained, or look at it."""
         self._stepping = optimizer
+        if self._pulled_up > 1 and getattr(optimizer, "grad_scale", None) is None:
+            self._scaled_steps += 1
+            if self._scaled_steps >= FEWEST:
+                self.silent["step scaled"] = f"{self._scaled_steps:,}", f"{self._pulled_up:,.0f}"
         if self.watch is None and self._searching and (self._passes or self._before):
             self._begin(optimizer, self._passes or self._before)
         if self.watch is not None and optimizer is self.optimizer and self.hand is None:
@@ -515,7 +589,7 @@ class Observer:
 
     def _begin(self, optimizer: Any, passes: Sequence[Pass]) -> None:
         """Watch what this optimizer trains, where its loss can be called again."""
-        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        held = _held_by(optimizer)
         reached = [p for p in passes if p.program is not None and _trains(p.program, held)]
         if not reached or self._is_one_of_several(optimizer, held):
             return
@@ -596,7 +670,7 @@ class Observer:
     def _plays(self, other: Any) -> bool:
         """Whether another optimizer, on a loss of its own, trains a part of what is watched, or against it."""
         assert self.watch is not None
-        held, theirs = ({id(p) for group in o.param_groups for p in group["params"]} for o in (self.optimizer, other))
+        held, theirs = _held_by(self.optimizer), _held_by(other)
         shared = {id(p) for p in self.watch.model.parameters()} & (theirs - held)
         return bool(shared) or any(one.program is not None and _trains(one.program, held) for one in self._passes)
 
@@ -662,6 +736,8 @@ class Observer:
 
     def finish(self) -> None:
         """The script is over: a last step by hand is counted, and a watch on what was never trained is dropped."""
+        if idle := self._idle_schedule():
+            self.silent["schedule idle"] = idle
         if self.waiting and self.backward_passes >= FEWEST:
             self.silent["step without effect"] = NO_STEP.format(self.backward_passes), REACHED
             self._alarms.new_lines(0, alarms_of(Run(silent=self.silent)))
@@ -675,6 +751,10 @@ class Observer:
 def _trains(program: Program, held: set[int]) -> bool:
     own: Iterator[Tensor] = (p for part in program.parts for p in part.parameters())
     return any(id(p) in held for p in (*own, *program.parameters))
+
+
+def _held_by(optimizer: Any) -> set[int]:
+    return {id(p) for group in optimizer.param_groups for p in group["params"]}
 
 
 def _size(part: nn.Module) -> int:

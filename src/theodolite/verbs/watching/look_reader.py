@@ -57,7 +57,7 @@ class LookReader:
         first = not records and not self.account.is_endless
         size: Size = "whole" if whole else "loss" if first else self.account.size(prices, trained)
         training, model = self.attached.training(), self.attached.model
-        self.attached.errors.compare(training.before)
+        self.attached.errors.compare(training.before, {} if self.attached.last is None else self.attached.last.pulls)
         context = LookContext(subject, self.carried, self.level, self.batching, training, bare=size == "loss")
         self.carried.note_memory(most_bytes(model))
         found = LookResult()

@@ -44,7 +44,18 @@ NO_STEP, REACHED = (
     "{0:,} backward passes and no optimizer step",
     "optimizer.step() after loss.backward(), outside of conditions",
 )
-"""What is said where steps change nothing, and where there are none."""
+"""What is said where there are no steps."""
+NO_GRADIENT, BACKWARD = (
+    "{0} of {1} steps found no gradient on any parameter",
+    "loss.backward() before optimizer.step(), on a loss made of the model's output without detach() or no_grad()",
+)
+CLEARED = "had no gradient: it was cleared between loss.backward() and optimizer.step()"
+ONLY_LAST = "used the gradient of the last of several batches alone: it was cleared after each of the others"
+NEXT = "take the next batch in every step: for x, y in loader, not next(iter(loader))"
+SHARED = "sampler=torch.utils.data.DistributedSampler(dataset), or other data on each rank"
+BY_INDEX = "read the sample that the data set is asked for: __getitem__(self, index) has to use its index"
+ROWS = 4
+"""Rows of a batch from which on it is no accident that all are alike."""
 HALF = 0.5
 """The share of entries that do not change from which on updates are lost."""
 DIGESTS = (1, 4, 16, 64, 256, 1024)
@@ -72,6 +83,11 @@ class SilentErrors:
         self._arrivals = self._unlearned = self._seen_steps = 0
         self._pulled = self._few = False
         self._new = True
+        self.empty = self.lost = self.alike = self.marked = 0
+        self._alone = True  # no other optimizer has stepped since the last step
+        self._fed: list[Tensor] = []  # marks of what was put in since the last step
+        self._fresh = 0  # passes of these whose gradient was not added to that of the one before
+        self._last: tuple[weakref.ref[Tensor], int, Tensor | None] | None = None
         self._compared = 0
         self._still: Counter[str] = Counter()
         self._moved: set[str] = set()
@@ -130,8 +146,13 @@ class SilentErrors:
     def _arrived(self, parameter: Tensor) -> None:
         self._arrivals += 1
         gradient = parameter.grad
-        if not self._pulled and gradient is not None:
-            self._pulled = not _is_zero(gradient)  # a dead network has gradients of zero that nobody cleared
+        if gradient is None:
+            return
+        self._pulled = not _is_zero(gradient)  # a dead network has gradients of zero that nobody cleared
+        same = self._last is not None and self._last[0]() is gradient
+        moved = self._last is not None and self._last[1] != parameter._version
+        self._fresh += 0 if same or moved else 1
+        self._last = weakref.ref(gradient), parameter._version, _entries(gradient) if self._fresh > 1 else None
 
     @harmless
     def _steps(self, *_: Any) -> None:
@@ -153,12 +174,25 @@ class SilentErrors:
             self.cleared += 1
         elif not self._arrivals and self.steps > 1 and any(g is not None for g in gradients):
             self.stale += 1
-        self._arrivals, self._pulled = 0, False
+        elif not self._arrivals and all(p.grad is None for g in self.optimizer.param_groups for p in g["params"]):
+            self.empty += 1
+        elif self._alone and 1 < self._fresh == self._arrivals == self._different():
+            self.lost += self._uses_last()
+        self._arrivals, self._pulled, self._fresh, self._alone, self._last = 0, False, 0, True, None
+        self._fed = []
         lr = max((float(group.get("lr", 1.0)) for group in self.optimizer.param_groups), default=1.0)
         self._largest_lr = max(lr, self._largest_lr)
         self.zero_lr += self._largest_lr == 0
         self.ended += 0 <= lr <= ROUNDED * self._largest_lr > 0
         self.evaluating += not any(part.training for part in self.parts)
+
+    def _uses_last(self) -> bool:
+        """Whether the gradient of this step is that of the last pass, or a part of it by clipping."""
+        gradient, _, arrived = self._last or (lambda: None, 0, None)
+        if (now := gradient()) is None or arrived is None:
+            return False
+        used, length = _entries(now), float(arrived.norm())
+        return length > 0 and float(used @ arrived) >= (1 - 1e-6) * float(used.norm()) * length > 0
 
     @harmless
     def _anyone(self, optimizer: Any, *_: Any) -> None:
@@ -166,7 +200,11 @@ class SilentErrors:
             self._mine = True
             if (self.steps in DIGESTS or self.steps % DIGESTS[-1] == 0) and not self.idle:
                 self._leave_digest()
-        elif self._mine and not self.idle:
+            return
+        if self.idle:
+            return
+        self._alone = False
+        if self._mine:
             self._mine = False
             _, turns = self._others.get(id(optimizer), (None, 0))
             self._others[id(optimizer)] = weakref.ref(optimizer), turns + 1
@@ -179,60 +217,69 @@ class SilentErrors:
     def saw_call(self, module: nn.Module, inputs: Iterable[Any]) -> None:
         """The model is called: in training once a step its inputs are marked; without gradients its mode tells."""
         graded = torch.is_grad_enabled()
-        if self.idle or (graded and not (self._new and _is_near(self.steps))):
+        if self.idle or (graded and not _is_near(self.steps)):
             return
         if not graded and not any(layer.training for layer in self._acting):
             return
-        first = next(
-            (value for value in inputs if isinstance(value, Tensor) and value.ndim and not value.is_sparse), None
-        )
-        if first is None:
+        given = [value for value in inputs if isinstance(value, Tensor) and value.ndim and not value.is_sparse]
+        if not given:
             return
+        first = given[0]
         if graded:
+            if len(self._fed) < KEPT and not first.requires_grad:  # one that does is looked for, as an adversary does
+                self._fed.append(_mark(first))
+            if not self._new:
+                return
             self._new = False
             if self.steps % PERIOD == 0:
+                self._count_batches()
                 self._marks.clear()  # a new stretch
-            self._marks.append(_mark(first))
-            if first.device.type == "cpu" and any(layer.training for layer in self._drops):
-                last, self._drawn = self._drawn, torch.get_rng_state()
-                self.redrawn += last is not None and torch.equal(last, self._drawn)
-            if self.steps <= FIRST:
-                turns = len(self._marks) - sum(self._pairs())
-                self._few = len({tuple(mark.tolist()) for mark in self._marks}) < turns
+            self._marks.append(self._fed[-1] if self._fed else _mark(first))
+            self.marked += 1
+            if first.device.type == "cpu":
+                self.alike += all(map(_is_one_row, given))
+                if any(layer.training for layer in self._drops):
+                    last, self._drawn = self._drawn, torch.get_rng_state()
+                    self.redrawn += last is not None and torch.equal(last, self._drawn)
         else:
             mark = _mark(first)
             self._unlearned += self._seen is None or mark.shape != self._seen.shape or not torch.equal(mark, self._seen)
             self._seen = mark
             self._asked.append((self.steps, mark))
 
+    def _different(self) -> int:
+        """How many different inputs were put in since the last step."""
+        return len({tuple(mark.tolist()) for mark in self._fed})
+
+    def _count_batches(self) -> None:
+        """Whether a batch came back after others within the first steps."""
+        if self.steps <= PERIOD:
+            turns = len(self._marks) - sum(self._pairs())
+            self._few = len({tuple(mark.tolist()) for mark in self._marks}) < turns
+
     # at a look
 
     @torch.no_grad()
-    def compare(self, before: Mapping[str, Tensor]) -> None:
-        """The weights before the last step beside the present ones: what has a gradient and stays."""
+    def compare(self, before: Mapping[str, Tensor], pulls: Mapping[str, Tensor]) -> None:
+        """The weights before the last step beside the present ones: what had a gradient, the largest entry of it, and stays."""
         if not before or self.optimizer is None:
             return
         rates = {id(p): float(group.get("lr", 0.0)) for group in self.optimizer.param_groups for p in group["params"]}
         seen, lost, total, kind = False, 0.0, 0.0, ""
         for name, parameter in self.model.named_parameters():
             lr, gradient = rates.get(id(parameter), 0.0), parameter.grad
-            if (
-                name not in before
-                or not lr
-                or gradient is None
-                or gradient.is_sparse
-                or hasattr(parameter, "placements")
-            ):
+            largest = pulls.get(name, gradient)
+            if name not in before or not lr or largest is None or largest.is_sparse or hasattr(parameter, "placements"):
                 continue
             seen = True
             same = before[name] == parameter
-            if parameter.dtype.itemsize == 2:
+            if parameter.dtype.itemsize == 2 and gradient is not None:
                 pulled = gradient != 0
                 lost, total = lost + float((same & pulled).sum()), total + float(pulled.sum())
                 kind = str(parameter.dtype).removeprefix("torch.")
             if not bool(same.all()):
                 self._moved.add(name)
-            elif lr * float(gradient.abs().max()) > 1e-6 * float(parameter.abs().max()):
+            elif lr * float(largest.abs().max()) > 1e-6 * float(parameter.abs().max()):
                 self._still[name] += 1
         if total:
             self._rounded.append((lost / total, kind))
@@ -248,7 +295,8 @@ class SilentErrors:
             self._dropping = drops_always(self.model, probe)
         if self._dropping and "evaluated as trained" not in found:
             found["evaluated as trained"] = "all", f"{', '.join(self._dropping)} drops units even in evaluation mode"
-        found["batch repeated"] = self._repeated() or _inputs_stuck(kept)
+        repeated = self._repeated() or _inputs_stuck(kept) or self._one_row()
+        found["batch repeated"] = repeated or found.get("batch repeated", ())
         found["targets stuck"] = _targets_stuck(kept)
         found["workers alike"] = generator_shared(loader) or found.get("workers alike", ())
         rises = len(lrs) > 2 and all(b > a for a, b in pairwise(lrs))
@@ -264,9 +312,13 @@ class SilentErrors:
             if count >= FEWEST and count >= SHARE * self._seen_steps:
                 found[name] = (f"{count:,}", f"{self._seen_steps:,}", *words)
 
-        often("gradient cleared", self.cleared)
+        often("gradient cleared", self.lost, ONLY_LAST)
+        often("gradient cleared", self.cleared, CLEARED)
+        often("step without effect", self.empty)
+        if "step without effect" in found:
+            found["step without effect"] = NO_GRADIENT.format(*found["step without effect"]), BACKWARD
         often("gradient stale", self.stale)
-        often("draws repeated", self.redrawn)
+        often("draws repeated", self.redrawn, "steps", "dropout drops the same units every time")
         often("step size zero", self.zero_lr)
         often("schedule ended", self.ended)
         layers = ", ".join(self._layers)
@@ -312,7 +364,7 @@ class SilentErrors:
             found["optimizer of another"] = parameters_replaced(self.model, self.optimizer)
             found["held twice"] = self._held_twice(named)
             found["state rounded away"] = state_rounded(self.optimizer)
-        found["replicas differ"] = self._ranks_apart()
+        found |= self._ranks()
         return found
 
     def _frozen_moved(self, named: Mapping[str, Tensor]) -> tuple[str, ...]:
@@ -346,12 +398,18 @@ class SilentErrors:
 
         Where a batch comes back after others within the first steps there are few of them, and chance repeats them.
         """
+        self._count_batches()
         pairs = self._pairs()
         least = 2 * FEWEST if self.steps > FIRST else FIRST // 2
         always = all(pairs) and self.restarts < len(pairs)  # all the data in every step, unless a loader has more
         if self.repeats or self._few or len(pairs) < least or always or sum(pairs) < 0.3 * len(pairs):
             return ()
-        return f"{sum(pairs)}", f"{len(pairs)}"
+        return _stuck(sum(pairs), len(pairs))
+
+    def _one_row(self) -> tuple[str, ...]:
+        if self.alike < max(FEWEST, self.marked):
+            return ()
+        return f"In all {self.alike} batches that were looked at every row is the same sample", BY_INDEX
 
     # several processes
 
@@ -361,20 +419,28 @@ class SilentErrors:
         if store is None or any(hasattr(p, "placements") for p in self.model.parameters()):
             return
         total = sum(float(p.detach().double().sum()) for p in self.model.parameters())
-        store.set(f"theodolite/{self.steps}/{torch.distributed.get_rank()}", float(total).hex())
+        batch = self._marks[-1].tolist() if self._marks else ""
+        store.set(f"theodolite/{self.steps}/{torch.distributed.get_rank()}", f"{float(total).hex()} {batch}")
         self._digests.append(self.steps)
 
-    def _ranks_apart(self) -> tuple[str, ...]:
+    def _ranks(self) -> dict[str, tuple[str, ...]]:
+        """Ranks whose weights are others than those of the first, and whether all of them train on the same batches."""
         store = shared_store()
         if store is None:
-            return ()
-        world = torch.distributed.get_world_size()
-        for step in reversed(self._digests):
-            keys = [f"theodolite/{step}/{rank}" for rank in range(world)]
+            return {}
+        left = []
+        for step in self._digests:
+            keys = [f"theodolite/{step}/{rank}" for rank in range(torch.distributed.get_world_size())]
             if store.check(keys):
-                own, *others = (store.get(key) for key in keys)
-                return tuple(str(rank) for rank, digest in enumerate(others, 1) if digest != own)
-        return ()
+                left.append([store.get(key).partition(b" ") for key in keys])
+        apart = (
+            [str(rank) for rank, (weights, _, _) in enumerate(left[-1]) if weights != left[-1][0][0]] if left else []
+        )
+        shared = [bool(ranks[0][2]) and len({batch for _, _, batch in ranks}) == 1 for ranks in left]
+        found = {"replicas differ": tuple(apart)}
+        if len(shared) >= FEWEST and all(shared) and not apart:
+            found["batch repeated"] = "All ranks train on the same batches, so that more of them bring nothing", SHARED
+        return found
 
 
 def _is_near(step: int) -> bool:
@@ -397,6 +463,10 @@ def _mark(tensor: Tensor) -> Tensor:
     flat = tensor.detach().reshape(-1)
     few = flat[:: max(1, flat.numel() // ENTRIES)][:ENTRIES].double()
     return torch.cat([few, flat.sum(dtype=torch.float64).reshape(1)])
+
+
+def _entries(gradient: Tensor) -> Tensor:
+    return gradient.detach().reshape(-1)[:ENTRIES].double().clone()
 
 
 def _is_zero(gradient: Tensor) -> bool:
@@ -438,7 +508,18 @@ def _inputs_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
         and (b != y).float().mean() > HALF
         for (a, b), (x, y) in pairs
     )
-    return (str(RUN_OF), str(RUN_OF)) if stuck else ()
+    return _stuck(RUN_OF, RUN_OF) if stuck else ()
+
+
+def _stuck(steps: int, of: int) -> tuple[str, str]:
+    return f"{steps} of {of} steps used the same batch as the step before: the loop never reaches the next batch", NEXT
+
+
+def _is_one_row(value: Tensor) -> bool:
+    """Whether a batch of several rows has the same numbers in all of them, as its first, middle and last row tell."""
+    if len(value) < ROWS or value[0].numel() < 2:
+        return False
+    return torch.equal(value[0], value[-1]) and torch.equal(value[0], value[len(value) // 2])
 
 
 def _split(batch: Any) -> tuple[Any, Any]:

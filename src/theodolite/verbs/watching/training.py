@@ -18,13 +18,15 @@ from theodolite.verbs.watching.harmless_hooks import harmless
 class LastStep:
     """The weights before the optimizer's last step, copied only while a look is near; `release` gives the memory back.
 
-    ``pulled`` names the parameters that had a gradient at such a step: afterwards it may be cleared.
+    ``pulled`` names the parameters that had a gradient at such a step, ``pulls`` has the largest entries of those of the last
+    one: afterwards it may be cleared, or be that of another loss.
     """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self.model, self.near = model, True
         self.before: dict[str, Tensor] = {}
         self.pulled: set[str] = set()
+        self.pulls: dict[str, Tensor] = {}
         self._handles = [
             optimizer.register_step_pre_hook(self._steps),
             optimizer.register_step_post_hook(self._stepped),
@@ -43,7 +45,9 @@ class LastStep:
     @harmless
     def _stepped(self, *_: Any) -> None:
         if self.near:  # only now: a closure may have made the gradient within the step
-            self.pulled.update(name for name, p in self.model.named_parameters() if p.grad is not None)
+            found = {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
+            self.pulled.update(found)
+            self.pulls = {name: _largest(gradient) for name, gradient in found.items() if gradient.numel()}
 
     @harmless
     @torch.no_grad()
@@ -56,6 +60,12 @@ class LastStep:
                 self.before[name].copy_(parameter)
         else:
             self.before = {name: p.detach().clone() for name, p in own.items()}
+
+
+def _largest(gradient: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(
+        (gradient.coalesce().values() if gradient.is_sparse else gradient).detach(), torch.inf
+    )
 
 
 class TrainingPrecision:

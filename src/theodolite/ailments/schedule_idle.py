@@ -1,0 +1,15 @@
+"""Is the schedule of the learning rate followed?
+
+Exact: at the end of a script a scheduler has never been stepped although its optimizer was, and no other one of that optimizer
+was either; or it was stepped, and its optimizer makes no steps while another one trains the same parameters.
+"""
+
+from theodolite.core.ailment import silent_error
+
+ailment = silent_error(
+    question="Is the schedule followed?",
+    fact="schedule idle",
+    severity="warning",
+    says="{0} has no effect: {1}.",
+    suggested={"schedule": "stepped"},
+)
