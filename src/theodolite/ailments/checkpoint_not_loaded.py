@@ -8,8 +8,5 @@ model's own tensors, which training has changed: ``state_dict()`` copies nothing
 from theodolite.core.ailment import silent_error
 
 ailment = silent_error(
-    question="Did the checkpoint load?",
-    fact="checkpoint not loaded",
-    severity="critical",
-    says="{0}.",
+    question="Did the checkpoint load?", fact="checkpoint not loaded", severity="critical", says="{0}."
 )
