@@ -1,13 +1,25 @@
 """The cause is the smallest intervention that recovers most; a run near its best arm has none."""
 
+from functools import partial
+
+import pytest
 import torch
 
 from fixtures.judging import subject_of
 from fixtures.trained import patient
 from theodolite import catalogue
-from theodolite.evidence.experiment import Experiment, Intervention, _catches_up, experiment, has_won, longest_trial
+from theodolite.ailments.regularised_too_hard import with_decay
+from theodolite.evidence.experiment import (
+    Experiment,
+    Intervention,
+    _catches_up,
+    experiment,
+    found_by,
+    has_won,
+    longest_trial,
+)
 from theodolite.evidence.task import Score
-from theodolite.evidence.trial import AS_IT_IS
+from theodolite.evidence.trial import AS_IT_IS, Change
 from theodolite.evidence.work import Work, work_of
 
 
@@ -58,3 +70,15 @@ def test_a_copy_on_thinned_batches_that_comes_as_far_as_the_run_is_held_against_
     assert _catches_up(found, one, less, run)
     assert not _catches_up(found, one, more, run)
     assert not _catches_up(found, one, less, None)
+
+
+@pytest.mark.parametrize(("decay", "named"), [(7.0, "weaker decay"), (0.3, "lr x")])
+def test_a_smaller_step_that_only_takes_off_less_is_not_the_cause(decay, named):
+    """A step takes off the product of its size and the decay: with as much taken off a smaller one must help, too."""
+    lr = 0.1 if decay > 1 else 1.0
+    subject = subject_of(patient(0, lambda own: torch.optim.AdamW(own, lr, weight_decay=decay)))
+    weaker = Change("weaker decay", prepare=partial(with_decay, 0.8 * decay))
+    asked = Intervention(weaker, found_by("", "", {}), rank=45, sign=True)  # it recovers some, the smaller step more
+    found = experiment(subject, [*pool(subject, "step-too-large"), asked])
+    assert found.cause.trial.change.name.startswith(named)
+    assert any(name.endswith("as much decay") for name in found.arms) == (decay > 1)

@@ -10,6 +10,7 @@ the probe: it doubles, or it rises while the last step gained at most a fifth of
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import nn
@@ -18,7 +19,7 @@ from theodolite.core.ailment import Ailment, Finding, figure
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_fitted, step_ladder
-from theodolite.evidence.start import largest_lr
+from theodolite.evidence.start import decay_of, largest_lr
 from theodolite.evidence.thresholds import (
     CRITICAL,
     LADDER,
@@ -40,9 +41,21 @@ CLIP = 1.0
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
-    """Smaller steps, each tried only where the one before it helped; not where the loss did come down on training data."""
+    """Smaller steps, each tried only where the one before it helped; not where the loss did come down on training data.
+
+    A step takes off the product of learning rate and weight decay: a smaller one alone leaves that as it is.
+    """
     if largest_lr(subject) and not has_fitted(subject):
-        yield from step_ladder([1 / factor for factor in LADDER], _found, rank=40)
+        for one in step_ladder([1 / factor for factor in LADDER], _found, rank=40):
+            decays = partial(_decaying_as_fast, one.change.lr)
+            alone = replace(one.change, name=f"{one.change.name}, as much decay", prepare=decays)
+            yield replace(one, alone=alone if decay_of(subject) else None)
+
+
+def _decaying_as_fast(factor: float, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    for group in optimizer.param_groups:
+        if group.get("weight_decay"):
+            group["weight_decay"] /= factor
 
 
 def _found(outcome: Outcome) -> Finding:

@@ -81,7 +81,8 @@ class Intervention:
 
     ``rank`` says how much is changed: of those that recover as much the lowest is the cause. ``sign``: something measured asks
     for it. ``after`` names another arm that must have helped before this one is worth a trial. ``alike``: its losses can be
-    compared with those of the run.
+    compared with those of the run. ``alone`` is the change without what it changes besides: it must recover something, too,
+    where another arm recovers that something measured asks for.
     """
 
     change: Change
@@ -90,6 +91,7 @@ class Intervention:
     sign: bool = False
     after: str = ""
     alike: bool = True
+    alone: Change | None = None
     ailment: str = ""
 
 
@@ -491,6 +493,11 @@ def _decide(found: Experiment, made: int) -> None:
     facts = [o for o in worthy if o.intervention.sign and o.intervention.rank < FACT]
     enough = facts or [o for o in worthy if share[id(o)] >= MOST] or worthy
     cause = min(enough, key=lambda o: (o.intervention.rank, -share[id(o)]))
+    asked = [o for o in worthy if o.intervention.sign and o is not cause]
+    if asked and cause.intervention.alone is not None:
+        score = found.trial(cause.intervention.alone, cause.trial.steps).score()
+        if not gain_of(subject, score, reference, losses_alike=cause.intervention.alike).is_worth(WORTH):
+            cause = min(asked, key=lambda o: (o.intervention.rank, -share[id(o)]))
     sure = cause.gain.lost >= CRITICAL and not (run is not None and is_thinned(subject))
     found.cause = cause if sure or _holds_again(found, cause, run) else None
 
