@@ -15,6 +15,7 @@ from theodolite.core.checks import InputError, tensors_in
 from theodolite.core.model_wrappers import part_for
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
+from theodolite.io.overlapped_work import memory_kept
 from theodolite.measure.functional import called_with, plain_attention, promoted, stateless
 
 MEMORY = 1 << 30
@@ -175,6 +176,8 @@ def operator_of(
     kept, samples, a_sample = _graphs(point, data, product_graph, memory, sample_bytes)
     total = _over_group(torch.tensor(float(samples), dtype=torch.float64), distributed)
     like = next(iter(point.parameters.values())).detach()
+    if kept is not None and like.device.type == "cpu":
+        memory_kept()
 
     def product(vectors: Tensor) -> Tensor:
         sums: Tensor | None = None
