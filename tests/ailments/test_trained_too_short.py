@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fixtures.judging import alarms
-from fixtures.trained import patient
+from fixtures.trained import batches_of, clouds, network, patient, trained
 
 
 def _adam(lr: float) -> Any:
@@ -35,3 +35,15 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("trained-too-short", build(seed))
+
+
+def test_a_schedule_that_ends_with_a_short_run_is_not_to_blame():
+    model = network(0)
+    optimizer = _adam(1e-3)(model.parameters())
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, 60)
+    x, y = clouds(0, 1024)
+    known = trained(
+        model, optimizer, batches_of(x, y, 32), validation=clouds(100, 512), steps=60, schedule=schedule.step
+    )
+    assert alarms("trained-too-short", known)
+    assert not any("schedule" in found.says for found in alarms("loss-stalls", known))

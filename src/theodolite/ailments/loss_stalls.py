@@ -24,9 +24,9 @@ from theodolite.evidence.constant_answers import compares_answers
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, found_by, has_won
 from theodolite.evidence.kernel_machine import attained
-from theodolite.evidence.start import after_steps, largest_lr, lr_left, steps_are_known, steps_made
+from theodolite.evidence.start import after_steps, ended_early, largest_lr, lr_left, steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
-from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, MISSED, NOTHING, RARELY, ROUNDING, SURE, WELL
+from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, MISSED, NOTHING, ROUNDING, SURE, WELL
 from theodolite.evidence.token_counts import token_floors
 from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score
 from theodolite.io.batches import Batch
@@ -39,7 +39,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         remedy = "add a position embedding: x = token(ids) + position(torch.arange(ids.shape[1]))"
         found = found_by(says, remedy, {"add": "places"})
         yield Intervention(Change("with places", prepare=_with_places(subject)), found, rank=12, sign=True)
-    if steps_made(subject) and lr_left(subject) < RARELY:
+    if steps_made(subject) and ended_early(subject):
         yield Intervention(Change("more steps", from_here=True), _scheduled, rank=35)
 
 

@@ -2,7 +2,7 @@
 
 The run is continued on a copy, from where it ended, at its largest learning rate. It was too short if at most four times as
 many steps recover what it has lost on held-out data; a run within noise of its end never shows this. If the schedule had
-reduced the learning rate, the schedule is the cause. Losses fall as a power of the number of steps for as long as anyone has
+come to nothing before, the schedule is the cause. Losses fall as a power of the number of steps for as long as anyone has
 looked, so more steps always gain something: a run that already has most of it gets a note. A run of less than fifty steps that is
 no better than ignoring the input, with nothing else found, is too short to be judged otherwise.
 """
@@ -14,9 +14,9 @@ from dataclasses import replace
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import Intervention, Outcome, finding_of
-from theodolite.evidence.start import after_steps, lr_left, steps_are_known, steps_made, was_trained
+from theodolite.evidence.start import after_steps, ended_early, steps_are_known, steps_made, was_trained
 from theodolite.evidence.task import is_finite
-from theodolite.evidence.thresholds import A_RUN, NOTHING, RARELY, SHORT, SURE
+from theodolite.evidence.thresholds import A_RUN, NOTHING, SHORT, SURE
 from theodolite.evidence.trial import Change, judged_constant, present_score, present_skill
 
 STRETCH = 4.0
@@ -25,7 +25,7 @@ STRETCH = 4.0
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The run gone on with."""
-    if not was_trained(subject) or not steps_are_known(subject) or lr_left(subject) < RARELY:
+    if not was_trained(subject) or not steps_are_known(subject) or ended_early(subject):
         return
     stretch = STRETCH if steps_made(subject) <= SHORT else 1.0
     yield Intervention(Change("more steps", from_here=True, stretch=stretch), _found, rank=60)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.thresholds import LONG, NOTHING, ROUNDING
+from theodolite.evidence.thresholds import A_FEW, LONG, NOTHING, PART, RARELY, ROUNDING
 
 
 def origin_tensors(subject: Subject) -> Mapping[str, Tensor] | None:
@@ -123,6 +123,21 @@ def lr_left(subject: Subject) -> float:
     now = max((float(group.get("lr", 0.0)) for group in groups), default=0.0)
     top = largest_lr(subject)
     return min(1.0, now / top) if top else 1.0
+
+
+def ended_early(subject: Subject) -> bool:
+    """Whether a schedule had come to next to nothing when a fifth of the run or more was left, or nobody saw when.
+
+    One that ends with the run, as a line or a cosine does, took nothing away.
+    """
+    top, rates = largest_lr(subject), [] if subject.run is None else subject.run.rates
+    if lr_left(subject) >= RARELY:
+        return False
+    if len(rates) < A_FEW:
+        return True
+    awake = max((place for place, (_, lr) in enumerate(rates) if lr >= RARELY * top), default=-1)
+    low = rates[min(awake + 1, len(rates) - 1)][0]
+    return rates[-1][0] - low >= PART * (rates[-1][0] - rates[0][0])
 
 
 def is_warming_up(subject: Subject) -> bool:
