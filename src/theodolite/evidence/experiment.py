@@ -255,7 +255,48 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
         return found
     found.alive = _halved(found, pool, longest)
     _decide(found, made)
+    if made and found.cause is None and found.reproduced:
+        _follow_the_run(found, made)
     return found
+
+
+def _follow_the_run(found: Experiment, made: int) -> None:
+    """Make all steps of a run that a plain copy is ahead of, beyond chance, in half of them or fewer: does the copy stay there?
+
+    A run that overfits was better once, and so is such a copy; one whose loop does something else was not.
+    """
+    subject, plain = found.subject, found.plain
+    assert plain is not None
+    ahead = gain_of(subject, plain.score(), present_score(subject))
+    if 2 * plain.steps > made or not ahead.is_worth(NOTHING):
+        return
+    steps = min(made, int(_room(subject) / _a_step(subject)))
+    before, subject.seen["trial steps"] = subject.seen["trial steps"], steps
+    longer = Trial(subject, AS_IT_IS).advance(steps // 2)
+    longer.score()
+    longer.advance(steps)
+    subject.seen["trial steps"] = before
+    if not _is_reproduced(subject, longer, made):
+        found.arms[AS_IT_IS.name], found.reproduced = longer, False
+
+
+def _is_reproduced(subject: Subject, plain: Trial, made: int) -> bool:
+    """Whether a plain copy is no better than the run; half way, too, for where batches are small the end goes up and down."""
+    run = present_score(subject)
+    ahead = [gain_of(subject, score, run).is_worth(WORTH) for score in (plain.score(), plain.score_at_half)]
+    return plain.steps > made or not all(ahead)
+
+
+def _a_step(subject: Subject) -> float:
+    """Nominal seconds of a step of a trial."""
+    size = max(map(len, training_and_held_out(subject)[0]))
+    return price(subject).step(size) * evaluations(subject.optimizer) * passes(subject)
+
+
+def _room(subject: Subject) -> float:
+    """Nominal seconds for what goes beyond the budget where it leaves a question open."""
+    further = FURTHER["cpu" if subject.model is None or _is_on_cpu(subject.model) else "cuda"]
+    return min(max(further, work_of(subject).budget), work_of(subject).allowed)
 
 
 def take_on(found: Experiment, *, held_back: bool) -> None:
@@ -273,12 +314,8 @@ def take_on(found: Experiment, *, held_back: bool) -> None:
         promising = [one for one in found.alive if one.sign]
     found.alive = promising if promising or not held_back else found.alive
     names = {one.change.name for one in found.alive}
-    training, _ = training_and_held_out(subject)
-    a_step = price(subject).step(max(map(len, training))) * evaluations(subject.optimizer) * passes(subject)
     # the training as it is, too, and both again in another order
-    further = FURTHER["cpu" if subject.model is None or _is_on_cpu(subject.model) else "cuda"]
-    room = min(max(further, work_of(subject).budget), work_of(subject).allowed)
-    longest = min(made, int(room / (a_step * (len(names) + 3))))
+    longest = min(made, int(_room(subject) / (_a_step(subject) * (len(names) + 3))))
     if not names or longest <= plain.steps:
         return
     subject.seen["trial steps"] = longest
@@ -347,14 +384,12 @@ def longest_trial(subject: Subject, arms: int = 12) -> int:
     training, held_out = training_and_held_out(subject)
     if not training:
         return 0
-    size = max(map(len, training))
-    each = price(subject).step(size) * evaluations(subject.optimizer) * passes(subject)
     scores = (arms + min(6, arms) + min(3, arms) + 3) * sum(price(subject).forward(len(part)) for part in held_out)
     made = steps_made(subject)
     wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT
     rounds = 2.5 + arms / 4 + min(6, arms) / 4 + min(3, arms) / 2
     return int(
-        min(max(wanted, A_RUN), max(work_of(subject).left - scores, work_of(subject).left / 2) / (rounds * each))
+        min(max(wanted, A_RUN), max(work_of(subject).left - scores, work_of(subject).left / 2) / (rounds * _a_step(subject)))
     )
 
 
@@ -463,9 +498,7 @@ def _decide(found: Experiment, made: int) -> None:
     control, run = plain.score(), present_score(subject) if made else None
     reference = control
     if made:
-        # also half way: where batches are small the end of a run goes up and down by itself
-        ahead = [gain_of(subject, s, run).is_worth(WORTH) for s in (control, plain.score_at_half)]
-        found.reproduced = plain.steps > made or not all(ahead)
+        found.reproduced = _is_reproduced(subject, plain, made)
         reference = _better(run, control)
     for one in found.alive:
         trial = found.arms[one.change.name]
