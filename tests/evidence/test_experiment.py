@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fixtures.judging import subject_of
-from fixtures.trained import patient
+from fixtures.trained import batches_of, clouds, network, patient, trained
 from theodolite import catalogue
 from theodolite.ailments.regularised_too_hard import with_decay
 from theodolite.evidence.experiment import (
@@ -43,6 +43,31 @@ def test_a_hot_run_and_a_cold_one_have_their_cause():
     assert cause.intervention.change.lr < 1 and cause.severity == "critical"
     cold = subject_of(patient(0, lambda own: torch.optim.SGD(own, 1e-4)))
     assert experiment(cold, pool(cold)).cause.intervention.change.lr > 1
+
+
+def _begun_anew(every):
+    """A run of 240 steps whose weights are drawn anew every so often."""
+    x, y = clouds(0, 1024)
+    model, made = network(0), [0]
+    fresh = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def counted():
+        made[0] += 1
+        if made[0] % every == 0:
+            model.load_state_dict(fresh)
+
+    stepper, data = torch.optim.SGD(model.parameters(), 0.03), batches_of(x, y, 32)
+    run = trained(model, stepper, data, validation=clouds(1000, 512), steps=240, schedule=counted)
+    subject = subject_of(run)
+    subject.seen["work"] = Work(0.1)  # for copies of fewer than half of its steps
+    return subject
+
+
+def test_a_run_that_a_copy_is_ahead_of_in_fewer_steps_is_followed_to_its_end():
+    again, whole = (_begun_anew(every) for every in (41, 1000))
+    one, other = (experiment(subject, pool(subject, "trained-too-short")) for subject in (again, whole))
+    assert not one.reproduced and one.plain.steps == 240
+    assert other.reproduced and other.plain.steps < 120
 
 
 def test_labels_that_cannot_be_learned_have_no_cause():

@@ -61,6 +61,16 @@ def test_yes_begins_where_the_loss_says(loss, threshold):
     assert (found.kind, found.threshold) == ("labels", threshold)
 
 
+def test_distances_say_yes_below_where_both_labels_cost_the_same():
+    def contrasted(d, y):
+        return (y * d.square() + (1 - y) * (3 - d).clamp(min=0).square()).mean()
+
+    y = torch.randint(0, 2, (96, 1), generator=G).float()
+    found = task(subject(Reshaped(1), y, contrasted))
+    assert found.kind == "labels" and found.below and found.threshold == pytest.approx(1.5, abs=1e-3)
+    assert found.right(torch.tensor([[0.2], [2.0]]), torch.tensor([[1.0], [1.0]])).tolist() == [True, False]
+
+
 def test_numbers_tuples_sums_and_what_cannot_be_told():
     y = torch.randn(96, 2, generator=G)
     assert task(subject(Reshaped(2), y, F.mse_loss)).kind == "numbers"

@@ -177,7 +177,7 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
     said = (
         "the network is {0:.0%} of the way from the majority class to perfect held-out accuracy; a kernel ridge regression on "
         "{1} of the same samples gets {2:.0%} of the way"
-        if task(subject).kind == "classes"
+        if task(subject).kind != "numbers"
         else "the network explains {0:.0%} of the variance of the held-out targets; a kernel ridge regression on {1} of the same "
         "samples explains {2:.0%}"
     )

@@ -191,7 +191,8 @@ def attained(subject: Subject) -> Attained | None:
     kernel = mlp_kernels(Mlp(hidden_layers=1, activation="relu", weight_variance=2.0, bias_variance=0.1), rows).ntk
     told = _predicted(kernel, n, y)
     if classes_in(training.target) is not None:
-        said = answered_classes(answers)
+        meant = task(subject)
+        said = meant.yes(answers).flatten().long() if meant.kind == "labels" else answered_classes(answers)
         if said is None or len(said) != len(wanted):
             return None
         truth = wanted.argmax(1)

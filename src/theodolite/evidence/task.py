@@ -41,7 +41,7 @@ class Task:
 
     ``member`` says which tensor of an answer of several the targets belong to. ``shift``: the loss itself asks each
     place for the target so many places further on. ``labels`` are answers that are right or wrong
-    one by one: those above ``threshold`` say yes. ``viewed``: the loss finds classes where another shape,
+    one by one: those above ``threshold`` say yes, or those ``below`` it, as where answers are distances. ``viewed``: the loss finds classes where another shape,
     not another order of axes, puts them. ``summed``: the loss is a sum over samples, not a mean. ``coupled``: what it asks of
     a sample depends on the answers to the others of its batch, as where these are compared. ``why`` says what could not be told.
     """
@@ -52,6 +52,7 @@ class Task:
     shift: int = 0
     ignored: tuple[int, ...] = ()
     threshold: float = 0.0
+    below: bool = False
     summed: bool = False
     coupled: bool = False
     one_hot: bool = False
@@ -67,12 +68,16 @@ class Task:
             wanted = target.reshape(output.shape) if target.numel() == output.numel() else target
             if wanted.shape != output.shape:
                 return None
-            return ((output > self.threshold) == (wanted > 0.5)).reshape(-1)
+            return (self.yes(output) == (wanted > 0.5)).reshape(-1)
         told = output.argmax(self.axis)
         wanted = target.argmax(self.axis) if self.one_hot else target.reshape(told.shape).long()
         if self.shift:
             told, wanted = told[:, : -self.shift], wanted[:, self.shift :]
         return (told == wanted)[self.counts(wanted)]
+
+    def yes(self, output: Tensor) -> Tensor:
+        """Which answers to labels say yes."""
+        return output < self.threshold if self.below else output > self.threshold
 
     def counts(self, wanted: Tensor) -> Tensor:
         """Which of some classes the loss does not ignore."""
@@ -276,7 +281,7 @@ def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, targ
                 why = "the loss reshapes the outputs before it reads the classes"
                 return {"kind": "unknown", "viewed": True, "why": why}
         if z.numel() == target.numel() and binary:
-            return {"kind": "labels", "threshold": _threshold(loss, answer, member, target)}
+            return {"kind": "labels", **_side(loss, answer, member, target)}
         return _numbers(loss, answer, member, z, target)
     if z.numel() != target.numel():
         return None
@@ -284,7 +289,7 @@ def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, targ
         return _numbers(loss, answer, member, z, target)
     if z.shape == target.shape and z.ndim > 1 and z.shape[-1] > 1 and bool((target.sum(-1) == 1).all()):
         return {"kind": "classes", "axis": z.ndim - 1, "one_hot": True}
-    return {"kind": "labels", "threshold": _threshold(loss, answer, member, target)}
+    return {"kind": "labels", **_side(loss, answer, member, target)}
 
 
 def _numbers(loss: Any, answer: Any, member: int, z: Tensor, target: Tensor) -> dict[str, Any] | None:
@@ -331,20 +336,30 @@ def _classes_on(axis: int, slope: Tensor, target: Tensor) -> dict[str, Any] | No
     return None
 
 
-def _threshold(loss: Any, answer: Any, member: int, target: Tensor) -> float:
-    """Where yes begins: 0 where ever larger outputs are ever better for a yes, one half where 1 is best."""
-    yes = torch.ones_like(target)
+def _side(loss: Any, answer: Any, member: int, target: Tensor) -> dict[str, Any]:
+    """Where yes begins: 0 where ever larger outputs are ever better for a yes, one half where 1 is best.
+
+    Where larger outputs are worse for a yes and better for a no, as distances are, below where both cost the same.
+    """
     own = members_of(answer)
 
-    def at(level: float) -> float:
+    def at(level: float, wanted: float) -> float:
         filled = [torch.full_like(t, level) if i == member else t for i, t in enumerate(own)]
-        return float(loss(rebuilt(answer, filled), yes))
+        return float(loss(rebuilt(answer, filled), torch.full_like(target, wanted)))
 
     try:
         with torch.no_grad(), quiet():
-            return 0.0 if at(4.0) < at(1.0) else 0.5
+            if at(4.0, 1.0) < at(1.0, 1.0):
+                return {"threshold": 0.0}
+            low, high = 0.0, 4.0
+            if not (at(low, 1.0) < at(high, 1.0) and at(low, 0.0) > at(high, 0.0)):
+                return {"threshold": 0.5}
+            while high - low > ROUNDING:
+                middle = (low + high) / 2
+                low, high = (middle, high) if at(middle, 1.0) < at(middle, 0.0) else (low, middle)
+            return {"threshold": high, "below": True}
     except Exception:  # it takes nothing but probabilities
-        return 0.5
+        return {"threshold": 0.5}
 
 
 def _is_sum(loss: Any, answer: Any, drawn: list[Tensor], target: Tensor) -> bool:
