@@ -255,7 +255,7 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
         return found
     found.alive = _halved(found, pool, longest)
     _decide(found, made)
-    if made and found.cause is None and found.reproduced:
+    if made and found.reproduced and (found.cause is None or found.cause.intervention.rank >= LONGER):
         _follow_the_run(found, made)
     return found
 
@@ -263,7 +263,8 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
 def _follow_the_run(found: Experiment, made: int) -> None:
     """Make all steps of a run that a plain copy is ahead of, beyond chance, in half of them or fewer: does the copy stay there?
 
-    A run that overfits was better once, and so is such a copy; one whose loop does something else was not.
+    A run that overfits was better once, and so is such a copy; one whose loop does something else was not, and to go on with it
+    is no remedy.
     """
     subject, plain = found.subject, found.plain
     assert plain is not None
@@ -277,7 +278,7 @@ def _follow_the_run(found: Experiment, made: int) -> None:
     longer.advance(steps)
     subject.seen["trial steps"] = before
     if not _is_reproduced(subject, longer, made):
-        found.arms[AS_IT_IS.name], found.reproduced = longer, False
+        found.arms[AS_IT_IS.name], found.reproduced, found.cause = longer, False, None
 
 
 def _is_reproduced(subject: Subject, plain: Trial, made: int) -> bool:
