@@ -20,6 +20,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import all_targets, batches, joined, rows_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
+from theodolite.evidence.drawn_outputs import members_of
 from theodolite.evidence.experiment import Intervention, found_by
 from theodolite.evidence.kernel_machine import classes_in, is_random_order
 from theodolite.evidence.start import was_trained
@@ -40,9 +41,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     targets = all_targets(subject)
     alone = _one_target(targets)
     if alone:
-        if not none_counts(
-            subject, batches(subject)[0]
-        ):  # those that the loss leaves out are told of by labels-ignored
+        # those that the loss leaves out are told of by labels-ignored; of a generator's answers the target is not one
+        if not none_counts(subject, batches(subject)[0]) and _is_answered(subject):
             yield alone
         return
     classes = None if task(subject).kind == "numbers" else classes_in(targets)  # counts are no classes
@@ -124,6 +124,16 @@ def _unbalanced(classes: Tensor) -> Tensor | None:
     present = counts[counts > 0]
     far = len(present) > 1 and float(present.min()) <= PART * float(present.max())
     return counts if far and len(classes) >= FEWEST else None
+
+
+def _is_answered(subject: Subject) -> bool:
+    """Whether targets are of the kind that is answered: classes, labels, or as many numbers as there are answers."""
+    if subject.model is None or task(subject).kind != "unknown":
+        return True
+    batch = batches(subject)[0]
+    with untouched(subject.model), torch.no_grad():
+        answers = members_of(subject.answer(batch))
+    return any(answer.numel() == batch.target.numel() for answer in answers)
 
 
 def _one_target(targets: Tensor | None) -> Finding | None:

@@ -15,7 +15,7 @@ from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import MOST_BYTES, Sample, samples, whole_columns
 from theodolite.evidence.kernel_machine import classes_in
-from theodolite.evidence.thresholds import CRITICAL, FEWEST, NOTHING, RARELY, STILL
+from theodolite.evidence.thresholds import CRITICAL, FEWEST, NEARLY_ALL, NOTHING, PARTS, RARELY, STILL
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -36,18 +36,15 @@ def judge(subject: Subject) -> Iterator[Finding]:
     share = float(inside.double().mean())
     if share == 0.0:
         return
-    found = share >= RARELY and floor >= NOTHING and distinct >= CRITICAL * len(groups)
+    usual = distinct < CRITICAL * len(groups) or _come_up_again(sample.inputs)
+    found = share >= RARELY and floor >= NOTHING and not usual
     severity: Severity = "warning" if found else "note"
     least = (
         f"gets at least {floor:.1%} of the samples wrong"
         if classes is not None
         else f"leaves at least {floor:.1%} of the variance unexplained"
     )
-    nature = (
-        ""
-        if distinct >= CRITICAL * len(groups)
-        else f" Only {distinct} of the inputs are distinct, which may be normal for your data."
-    )
+    nature = "" if not usual else f" Only {distinct} of the inputs are distinct, which may be normal for your data."
     where = int(inside.nonzero()[0])
     yield Finding(
         severity=severity,
@@ -70,6 +67,17 @@ def _sample(subject: Subject) -> Sample | None:
     if whole is not None and len(whole) > 1 and sum(column.numel() for column in whole) <= MOST_BYTES:
         return Sample(whole[:-1], whole[-1])
     return samples(subject)
+
+
+def _come_up_again(inputs: tuple[Tensor, ...]) -> bool:
+    """Whether inputs of a few columns come up again by chance: of users and items, say, with each column dealt out anew."""
+    columns = [column for x in inputs for column in x.detach().reshape(len(x), -1).unbind(1)]
+    if len(columns) > PARTS:
+        return False
+    generator = torch.Generator().manual_seed(0)
+    dealt = [column[torch.randperm(len(column), generator=generator).to(column.device)] for column in columns]
+    groups = _groups(tuple(dealt))
+    return int(groups.max()) + 1 < NEARLY_ALL * len(groups)
 
 
 def _groups(inputs: tuple[Tensor, ...]) -> Tensor:

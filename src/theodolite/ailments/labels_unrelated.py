@@ -52,7 +52,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             relation, f"the network's predictions {told[0]:.2f} ± {told[1]:.2f} on held-out data", nothing=nothing
         )
         return
-    learned = _learned_by_a_copy(subject)
+    learned = None if _are_rare(sample, relation.samples) else _learned_by_a_copy(subject)
     if nothing and learned is not None and learned <= 0:
         yield _finding(
             relation, "a short training on a copy learned nothing that generalizes to other samples", nothing=False
@@ -65,6 +65,14 @@ def _is_index(sample: Sample) -> bool:
         return False
     x = sample.inputs[0].reshape(len(sample), -1)
     return x.shape[1] == 1 and len(torch.unique(x)) == len(x)
+
+
+def _are_rare(sample: Sample, read: int) -> bool:
+    """Whether inputs are whole numbers such as users and items, each of which comes up a few times among those that were read."""
+    if any(x.is_floating_point() for x in sample.inputs):
+        return False
+    columns = [column for x in sample.inputs for column in x.reshape(len(x), -1).unbind(1)]
+    return all(read < FEWEST * len(torch.unique(column)) for column in columns)
 
 
 def _of_places(subject: Subject, sample: Sample) -> Iterator[Finding]:

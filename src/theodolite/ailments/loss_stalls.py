@@ -22,7 +22,15 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, distinct_batches, first_rows, times_drawn
 from theodolite.evidence.constant_answers import compares_answers
 from theodolite.evidence.drawn_outputs import members_of, quiet
-from theodolite.evidence.experiment import Experiment, Intervention, Outcome, finding_of, found_by, has_won
+from theodolite.evidence.experiment import (
+    Experiment,
+    Intervention,
+    Outcome,
+    finding_of,
+    found_by,
+    has_won,
+    trained_beside,
+)
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.start import after_steps, ended_early, largest_lr, lr_left, steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
@@ -110,7 +118,7 @@ def sign(subject: Subject) -> bool:
 def judge(subject: Subject) -> Iterator[Finding]:
     if steps_made(subject) < A_RUN or not steps_are_known(subject):
         return  # a pretrained network before its first step has not stalled
-    if not is_finite(subject) or has_won(subject):
+    if not is_finite(subject) or has_won(subject) or (subject.optimizer is not None and trained_beside(subject)):
         return
     found = (
         [*_at_constant(subject)]

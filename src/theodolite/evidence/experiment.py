@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from types import CellType
 from typing import Any
 
 from torch import nn
@@ -31,6 +32,7 @@ from theodolite.evidence.thresholds import (
     MOST,
     NOTHING,
     PART,
+    PARTS,
     RARELY,
     SHORT,
     STILL,
@@ -234,6 +236,9 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if subject.model is None or subject.optimizer is None or not subject.has("loss"):
         found.why_not = "trials need a model, data with targets, a loss and an optimizer"
         return found
+    if trained_beside(subject):
+        found.why_not = "the loss has a network of its own, which this optimizer does not train"
+        return found
     made = steps_made(subject)
     if made and has_won(subject):
         return found
@@ -258,6 +263,22 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if made and found.reproduced and (found.cause is None or found.cause.intervention.rank >= LONGER):
         _follow_the_run(found, made)
     return found
+
+
+def trained_beside(subject: Subject) -> bool:
+    """Whether the loss asks another network, as of a generator its critic, whose free parameters this optimizer does not hold."""
+    loss: Any = subject.loss
+    owner = getattr(loss, "__self__", None)
+    cells = [cell.cell_contents for cell in getattr(loss, "__closure__", None) or () if cell != CellType()]
+    reached = [loss, owner, *cells]
+    reached += [value for one in (owner, *cells) if hasattr(one, "__dict__") for value in vars(one).values()]
+    assert subject.model is not None and subject.optimizer is not None
+    own = {id(p) for p in subject.model.parameters()} | {
+        id(p) for g in subject.optimizer.param_groups for p in g["params"]
+    }
+    return any(
+        p.requires_grad and id(p) not in own for one in reached if isinstance(one, nn.Module) for p in one.parameters()
+    )
 
 
 def _follow_the_run(found: Experiment, made: int) -> None:
@@ -390,7 +411,10 @@ def longest_trial(subject: Subject, arms: int = 12) -> int:
     wanted = min(made, LONG) if made and steps_are_known(subject) else SHORT
     rounds = 2.5 + arms / 4 + min(6, arms) / 4 + min(3, arms) / 2
     return int(
-        min(max(wanted, A_RUN), max(work_of(subject).left - scores, work_of(subject).left / 2) / (rounds * _a_step(subject)))
+        min(
+            max(wanted, A_RUN),
+            max(work_of(subject).left - scores, work_of(subject).left / 2) / (rounds * _a_step(subject)),
+        )
     )
 
 
@@ -629,14 +653,26 @@ def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
     plain = found.plain
     assert plain is not None
     control = plain.score()
-    if made or control is None:
+    if control is None:
         return True
+    if made:
+        return outcome.trial.change.lr >= 1 or _trains_better(found.subject, outcome.trial, plain)
     if plain.steps < LATE:  # the first steps of a training tell little, unless one learns much and the other nothing
         ahead = present_skill(found.subject, outcome.trial.score()) >= CRITICAL / 2
         return outcome.intervention.sign and ahead and present_skill(found.subject, control) <= NOTHING
     if outcome.intervention.sign:
         return True
     return not _gets_there(found, plain, control, outcome)
+
+
+def _trains_better(subject: Subject, one: Trial, other: Trial) -> bool:
+    """Whether a trial has come further down than another on what both train on, too.
+
+    Smaller steps that are ahead on other data alone have only fitted less: that the data differ, or are few, is what was found.
+    """
+    training = training_and_held_out(subject)[0][:PARTS]
+    mine, theirs = one.score_on(training), other.score_on(training)
+    return mine is None or theirs is None or mine.loss < theirs.loss
 
 
 def _gets_there(found: Experiment, plain: Trial, control: Score, outcome: Outcome) -> bool:

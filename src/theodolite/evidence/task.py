@@ -41,9 +41,10 @@ class Task:
 
     ``member`` says which tensor of an answer of several the targets belong to. ``shift``: the loss itself asks each
     place for the target so many places further on. ``labels`` are answers that are right or wrong
-    one by one: those above ``threshold`` say yes, or those ``below`` it, as where answers are distances. ``viewed``: the loss finds classes where another shape,
-    not another order of axes, puts them. ``summed``: the loss is a sum over samples, not a mean. ``coupled``: what it asks of
-    a sample depends on the answers to the others of its batch, as where these are compared. ``why`` says what could not be told.
+    one by one: those above ``threshold`` say yes, or those ``below`` it, as where answers are distances. ``viewed``: the loss
+    finds classes where another shape, not another order of axes, puts them. ``summed``: the loss is a sum over samples, not a
+    mean. ``coupled``: what it asks of a sample depends on the answers to the others of its batch, as where these are compared.
+    ``why`` says what could not be told.
     """
 
     kind: Kind
