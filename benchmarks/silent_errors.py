@@ -750,6 +750,27 @@ def scaler_left_out(left_out):
     return lambda: observed(script)
 
 
+def renewed(every):
+    """Adam is made anew in every step, or once in so many."""
+
+    def script():
+        model, (x, y) = network(), data()
+        for number, rows in enumerate(torch.arange(len(x)).split(24)):
+            if number % every == 0:
+                optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+            optimizer.zero_grad()
+            cross_entropy(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+
+    return lambda: observed(script)
+
+
+def without_backward(left_out):
+    return lambda: observed(
+        lambda: plain_loop(network(), lambda _, optimizer, loss: (left_out or loss.backward(), optimizer.step()))
+    )
+
+
 # what is drawn, saved and scheduled
 
 
@@ -946,6 +967,8 @@ CASES = {
     "cleared before the step, beside an adversary": ({"gradient-cleared"}, of(step=cleared), of(step=adversarial)),
     "cleared before the step, beside clipped parts": ({"gradient-cleared"}, of(step=cleared), of(step=by_parts)),
     "cleared before the step, beside a critic": ({"gradient-cleared"}, of(step=cleared), of(step=critic)),
+    "an optimizer made anew in every step": ({"optimizer-renewed"}, renewed(1), renewed(12)),
+    "backward left out": ({"step-without-effect"}, without_backward(True), without_backward(False)),
     "a generator that is used up is clipped": ({"clipped-late"}, clips_what(True), clips_what(False)),
     "a scaled loss, and a step without its scaler": ({"step-scaled"}, scaler_left_out(True), scaler_left_out(False)),
     "a data set that ignores its index": ({"batch-repeated"}, of_one_row(True), of_one_row(False)),

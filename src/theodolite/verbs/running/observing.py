@@ -35,7 +35,7 @@ from theodolite.verbs.watching.alarms import Alarms
 from theodolite.verbs.watching.look_context import Level
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.sharded import Gathered, is_sharded
-from theodolite.verbs.watching.silent_errors import FEWEST, NO_STEP, REACHED
+from theodolite.verbs.watching.silent_errors import BACKWARD, FEWEST, NO_GRADIENT, NO_STEP, REACHED
 from theodolite.verbs.watching.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
 from theodolite.verbs.watching.watched_run import moment_of
@@ -111,6 +111,7 @@ class Observer:
     _values: list[Tensor] = field(default_factory=list)
     _seen: dict[int, SeenOptimizer] = field(default_factory=dict)
     _made: Any = field(default_factory=weakref.WeakSet)
+    _left: Any = field(default_factory=weakref.WeakSet)  # optimizers that others took the place of
     _stepped_since: set[int] = field(default_factory=set)
     _stepping: Any = None
     _undo: list[Callable[[], Any]] = field(default_factory=list)
@@ -129,6 +130,7 @@ class Observer:
     waiting: bool = False  # gradients of what an optimizer holds, and no step so far
     _spent: list[Any] = field(default_factory=list)
     _late: int = 0
+    _empty: int = 0  # steps for which no parameter had a gradient
     _clipped: bool = False
     _unscaled: bool = False
     _clipped_steps: int = 0
@@ -523,8 +525,20 @@ class Observer:
                 self.silent["step scaled"] = f"{self._scaled_steps:,}", f"{self._pulled_up:,.0f}"
         if self.watch is None and self._searching and (self._passes or self._before):
             self._begin(optimizer, self._passes or self._before)
+        if self.watch is not None and optimizer is not self.optimizer and self.hand is None and self._gathered is None:
+            self._follow(optimizer)
         if self.watch is not None and optimizer is self.optimizer and self.hand is None:
             self._look()
+
+    def _follow(self, optimizer: Any) -> None:
+        """Go on with an optimizer of the same parameters in place of the one before, as long as that one does not come back."""
+        assert self.watch is not None
+        if optimizer in self._left or _held_by(optimizer) != _held_by(self.optimizer):
+            return
+        self.watch.follow(optimizer)
+        self._seen[id(optimizer)] = replace(self._seen.pop(id(self.optimizer)), optimizer=optimizer)
+        self._left.add(self.optimizer)
+        self.optimizer = optimizer
 
     def _begins_step(self, optimizer: Any, args: Sequence[Any], keywords: Any) -> None:
         """What an optimizer computes is no part of a loss, unless a closure makes the loss in it: the tape is taken off."""
@@ -541,6 +555,8 @@ class Observer:
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         self._stepping, self._clipped, self._unscaled, self.waiting = None, False, False, False
         self._spent += [optimizer] if self.backward_passes else []
+        if self.watch is None:
+            self._empty += all(p.grad is None for group in optimizer.param_groups for p in group["params"])
         self._after_step(optimizer)
 
     def _after_step(self, optimizer: Any) -> None:
@@ -738,6 +754,11 @@ class Observer:
         """The script is over: a last step by hand is counted, and a watch on what was never trained is dropped."""
         if idle := self._idle_schedule():
             self.silent["schedule idle"] = idle
+        stepped = sum(seen.steps for seen in self._seen.values())
+        if self.watch is None and self._empty == stepped >= FEWEST:
+            count = f"{stepped:,}"
+            self.silent["step without effect"] = NO_GRADIENT.format(count, count), BACKWARD
+            self._alarms.new_lines(stepped, alarms_of(Run(silent=self.silent)))
         if self.waiting and self.backward_passes >= FEWEST:
             self.silent["step without effect"] = NO_STEP.format(self.backward_passes), REACHED
             self._alarms.new_lines(0, alarms_of(Run(silent=self.silent)))

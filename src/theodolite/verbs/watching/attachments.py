@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from theodolite.core.ailment import Finding, Severity
 from theodolite.core.checks import MissingPackageError
@@ -98,6 +100,22 @@ class Attachments:
         self.alarms = Alarms(on_finding, stop_on)
         self.writer = None if self.silent else scalar_writer(writer)
         self.pages = () if self.silent else pages
+
+    def follow(self, optimizer: torch.optim.Optimizer) -> None:
+        """Go on with another optimizer of the same parameters: every hook on the one before is one on it."""
+        assert self.optimizer is not None and self.events is not None
+        kinds = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+        hooks = [(getattr(self.optimizer, kind), getattr(optimizer, kind)) for kind in kinds]
+        for part in filter(None, (self.events, self.last, self.micro, self.ranks, self.errors, self.trace)):
+            held = [value if isinstance(value, list) else [value] for value in vars(part).values()]
+            for handle in (one for own in held for one in own if isinstance(one, RemovableHandle)):
+                for before, after in hooks:
+                    if handle.id in before:
+                        after[handle.id] = before.pop(handle.id)
+                        handle.hooks_dict_ref = weakref.ref(after)
+        self.optimizer = optimizer
+        for other in (self.events, self.errors, self.trace):
+            other.follow(optimizer)
 
     def training(self) -> Training:
         """What a look knows of the training around it."""

@@ -47,6 +47,10 @@ class OptimizerEvents:
             self._handles.append(self._parameter.register_hook(self._arrives))
             self._handles.append(self._parameter.register_post_accumulate_grad_hook(self._arrived))
 
+    def follow(self, optimizer: torch.optim.Optimizer) -> None:
+        """Count on, with another optimizer of the same parameters."""
+        self._optimizer = weakref.ref(optimizer)
+
     def counts(self) -> Mapping[str, float]:
         """By the names under which a chart keeps them."""
         found = {"optimizer steps": float(self.steps), "gradient kept": float(self.kept)}

@@ -77,6 +77,7 @@ class SilentErrors:
         self._drawn: Tensor | None = None
         self.redrawn = self.restarts = 0
         self._largest_lr = 0.0
+        self.renewed = self._renewed_at = 0
         self.repeats = False  # batches come again on purpose
         self._asked: deque[tuple[int, Tensor]] = deque(maxlen=KEPT)
         self._dropping: tuple[str, ...] | None = None
@@ -123,6 +124,11 @@ class SilentErrors:
     def listen(self, model: nn.Module) -> None:
         """See the calls of the model itself."""
         self._handles.append(model.register_forward_pre_hook(self._runs, with_kwargs=True))
+
+    def follow(self, optimizer: Any) -> None:
+        """See the steps of another optimizer of the same parameters; how many had nothing but their first one."""
+        self.renewed += self.steps - self._renewed_at <= 1 and len(self.optimizer.state) > 0
+        self.optimizer, self._renewed_at, self._largest_lr = optimizer, self.steps, 0.0
 
     def _feel(self, near: bool) -> None:
         """Whether the arrival of gradients is seen: between stretches there is no hook on it."""
@@ -315,6 +321,8 @@ class SilentErrors:
         often("gradient cleared", self.lost, ONLY_LAST)
         often("gradient cleared", self.cleared, CLEARED)
         often("step without effect", self.empty)
+        if self.renewed >= max(FEWEST, HALF * self.steps):
+            found["optimizer renewed"] = f"{self.renewed:,}", f"{self.steps:,}"
         if "step without effect" in found:
             found["step without effect"] = NO_GRADIENT.format(*found["step without effect"]), BACKWARD
         often("gradient stale", self.stale)

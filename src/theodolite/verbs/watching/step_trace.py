@@ -122,6 +122,10 @@ class StepTrace:
         self._handles, self._new, self._batch = [], [], None
         self._rows.clear()
 
+    def follow(self, optimizer: Any) -> None:
+        """Keep the steps of another optimizer of the same parameters."""
+        self._optimizer = optimizer
+
     def note_step(self, step: int) -> None:
         """The user's number of the step that was made last, or that comes where the loop tells it before."""
         self._offset = step - max(0, self._steps - 1)

@@ -176,6 +176,13 @@ class Watch(PresentableAnswers):
         self._attached.expect(step + stride >= self._next)
         return record
 
+    def follow(self, optimizer: torch.optim.Optimizer) -> None:
+        """Go on with another optimizer of the same parameters, made in place of the one before."""
+        self._attached.follow(optimizer)
+        if type(optimizer) is not type(self.optimizer):
+            self._rates.clear()  # step sizes of two kinds are not one schedule
+        self.optimizer = optimizer
+
     def look(self, step: int, *, lr: float | None = None, momentum: float = 0.0, whole: bool = True) -> Record:
         """Take a look now, due or not, as at the end of training; a ``whole`` one whatever it costs."""
         self._attached.refresh()
