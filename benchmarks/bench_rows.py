@@ -66,6 +66,18 @@ def twonn_ours(n):
     return lambda: dimension_twonn(x).value
 
 
+def many_ours(n):
+    """Rows of a cube of 5 dimensions in 10 columns: the estimate's error says how well a million of them tell it."""
+    import numpy as np
+
+    from theodolite.measure.dimension import dimension_twonn
+
+    rng = np.random.default_rng(0)
+    turned = rng.standard_normal((5, 10), dtype=np.float32)
+    x = rng.random((n, 5), dtype=np.float32) @ turned
+    return lambda: dimension_twonn(x).value
+
+
 def twonn_scikit(n):
     import skdim
 
@@ -403,6 +415,7 @@ JOBS = {
         "scikit-dimension": twonn_scikit,
         "floor": twonn_floor,
     },
+    "many rows": {"ours": many_ours},
     "cells": {"ours": regions_ours, "floor": regions_floor},
     "cells of two layers": {"ours": lambda n: regions_ours(n, 2), "floor": lambda n: regions_floor(n, 2)},
     "streamed cells": {"ours": streamed_ours, "all cells held": regions_ours},
@@ -439,6 +452,7 @@ SMALL = {
     "look": 0.1,
     "structure": 64,
     "twonn": 300,
+    "many rows": 300,
     "cells": 16,
     "plane": 4,
     "subspace": 0.1,

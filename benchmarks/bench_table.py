@@ -90,6 +90,17 @@ ROWS = (
         "a tree in 50 columns of noise leaves few pairs out",
     ),
     Row(
+        "many rows",
+        "TwoNN dimension of a cube of 5 dimensions in 10 columns, with its error, from a million of the rows",
+        "rows",
+        (2_500_000, 5_000_000, 10_000_000),
+        (),
+        ("1 to 1.3 (tree)", "1"),
+        goal="60 s, 8 GB",
+        holds=lambda own, others: own["seconds"] <= 60 and own["extra"] <= 8192,
+        no_peer="DADApy takes 12 s for 50,000 rows",
+    ),
+    Row(
         "cells",
         "exact cells of a ReLU network, three hidden layers, in a square",
         "width",
