@@ -161,14 +161,17 @@ def curvature():
         script.process(sys.executable, "problem", folder)
         found = {
             tool: script.process(sys.executable if tool == "theodolite" else PEERS / "bin/python", tool, folder)
-            for tool in script.RUNS
-            if tool != "problem"
+            for tool in script.TOOLS
         }
-        for _ in range(2):  # the two that are nearest to each other, in turns
-            for tool, python in (("theodolite", sys.executable), ("PyHessian", PEERS / "bin/python")):
-                again = script.process(python, tool, folder)
-                if again and found[tool]:
-                    found[tool] |= {key: min(again[key], found[tool][key]) for key in ("ms", "setup", "seconds")}
+        turns = []  # of the two that are nearest to each other
+        for _ in range(10 if found["PyHessian"] else 0):
+            both = [
+                script.process(python, f"{tool}, products", folder)["ms"]
+                for tool, python in (("theodolite", sys.executable), ("PyHessian", PEERS / "bin/python"))
+            ]
+            turns.append(both[0] < both[1])
+            for tool, milliseconds in zip(("theodolite", "PyHessian"), both, strict=True):
+                found[tool]["ms"] = min(found[tool]["ms"], milliseconds)
     own = found.pop("theodolite")
     truth = own["truth"]
 
@@ -186,10 +189,14 @@ def curvature():
         {
             "work": "one product with the Hessian of a digits MLP, float32",
             "size": size,
-            "ours": f"{own['ms']:.1f} ms, setup {own['setup']:.2f} s",
+            "ours": f"{own['ms']:.1f} ms, setup {own['setup']:.2f} s; of eight vectors at once {own['block ms']:.1f} ms each; "
+            f"below PyHessian in {sum(turns)} of {len(turns)} turns",
             "theirs": products,
-            "goal": "below PyHessian, setup free (under 0.1 s)",
-            "met": own["ms"] < ran["PyHessian"]["ms"] and own["setup"] < 0.1 if "PyHessian" in ran else None,
+            "floor": f"{own['floor']:.1f} ms ({own['ms'] / own['floor']:.1f})",
+            "floor is": "its fourteen products of matrices, of which several vectors share none",
+            "far": "activations, and what is written and read between the products",
+            "goal": "below PyHessian in nine of ten turns, setup free (under 0.1 s)",
+            "met": sum(turns) >= 9 and own["setup"] < 0.1 if turns else None,
             "why": "both keep the graph of one gradient and go back through it: the operations are the same",
         },
     )

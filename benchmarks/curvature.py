@@ -17,7 +17,7 @@ from peer_process import print_result, result_of
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-COUNT = 10
+COUNT, BLOCK = 10, 8
 
 
 def problem(folder):
@@ -58,23 +58,39 @@ def product_time(product, vector, repeats=40):
     return 1e3 * statistics.median(times[2:])
 
 
-def run_theodolite(folder):
+def products_of_theodolite(folder):
+    """One product, eight vectors at once, and the products of matrices that one cannot do without: two or six a layer."""
     import torch
 
-    from theodolite.measure.curvature import extreme_eigenpairs, hessian
+    from theodolite.measure.curvature import hessian
 
     model, x, y, loss = problem(folder)
     started = time.process_time()
     operator = hessian(model, loss, [(x, y)])
     setup = time.process_time() - started
-    milliseconds = product_time(operator, torch.randn(operator.size, generator=torch.Generator().manual_seed(0)))
+    vectors = torch.randn(BLOCK, operator.size, generator=torch.Generator().manual_seed(0))
+    found = {"setup": setup, "ms": product_time(operator, vectors[0])}
+    found["block ms"] = product_time(operator, vectors, repeats=10) / BLOCK
+    shapes = [tuple(layer.weight.shape) for layer in model if hasattr(layer, "weight")]
+    matrices = [(torch.randn(len(x), out), torch.randn(out, given)) for out, given in shapes]
+    times = [0.0] * len(matrices)
+    for place, (left, right) in enumerate(matrices):
+        times[place] = product_time(lambda _, a=left, b=right: a @ b, None) * (2 if place == 0 else 6)
+    return found | {"floor": sum(times)}
+
+
+def run_theodolite(folder):
+    from theodolite.measure.curvature import extreme_eigenpairs, hessian
+
+    found_before = products_of_theodolite(folder)
+    model, x, y, loss = problem(folder)
+    operator = hessian(model, loss, [(x, y)])
     started = time.process_time()
     found = extreme_eigenpairs(operator, count=COUNT)
     seconds = time.process_time() - started
     wide = extreme_eigenpairs(hessian(model.double(), loss, [(x.double(), y)]), count=COUNT)
     return {
-        "setup": setup,
-        "ms": milliseconds,
+        **found_before,
         "seconds": seconds,
         "products": found.products,
         "values": found.values,
@@ -114,7 +130,7 @@ def run_curvlinops(folder):
     }
 
 
-def run_pyhessian(folder):
+def run_pyhessian(folder, *, products_alone=False):
     import torch
     from pyhessian import hessian
     from pyhessian.utils import hessian_vector_product
@@ -126,6 +142,8 @@ def run_pyhessian(folder):
     vector = [torch.randn_like(p) for p in own.params]
     calls = [0]
     milliseconds = product_time(lambda v: hessian_vector_product(own.gradsH, own.params, v), vector)
+    if products_alone:
+        return {"setup": setup, "ms": milliseconds}
 
     def counted(gradient, params, v):
         calls[0] += 1
@@ -181,7 +199,10 @@ RUNS = {
     "PyHessian": run_pyhessian,
     "hessian-eigenthings": run_eigenthings,
     "problem": make_problem,
+    "theodolite, products": products_of_theodolite,
+    "PyHessian, products": lambda folder: run_pyhessian(folder, products_alone=True),
 }
+TOOLS = ("theodolite", "curvlinops", "PyHessian", "hessian-eigenthings")
 
 
 def inner(tool, folder):
@@ -227,8 +248,7 @@ def main():
         process(sys.executable, "problem", folder)  # not in this process: a child's peak memory counts its parent's
         found = {
             tool: process(sys.executable if tool == "theodolite" else options.peers / "bin/python", tool, folder)
-            for tool in RUNS
-            if tool != "problem"
+            for tool in TOOLS
         }
     truth = found["theodolite"]["truth"]
     for tool, row in found.items():
