@@ -168,7 +168,8 @@ def test_limits_at_zero_variance():
     assert Activation("sigmoid").curvature_moment(0.0) == pytest.approx(1 / 16)
     assert Activation("sigmoid").curvature_moment(1e-9) == pytest.approx(1 / 16, rel=1e-6)
     assert Activation("softplus").moment(0.0) == pytest.approx(math.log(2) ** 2)
-    assert math.isinf(Activation(lambda z: z.abs() + 1).curvature_moment(0.0))
+    assert Activation(lambda z: z.abs() + 1).curvature_moment(0.0) == math.inf
+    assert Activation(lambda z: 1 + torch.minimum(z, 2 * z)).curvature_moment(0.0) == -math.inf  # both slopes rise
 
 
 def test_a_jump_makes_the_slope_moment_infinite():

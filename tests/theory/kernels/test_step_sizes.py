@@ -208,3 +208,9 @@ def test_beyond_the_largest_step_of_a_kernel_descent_on_its_features_grows():
         return np.linalg.norm(w) > start
 
     assert grown(1.001 * limit) and not grown(0.999 * limit)
+
+
+def test_opposite_inputs_share_no_relu_feature():
+    # behind one ReLU layer the features of x and -x are orthogonal, of mean square 1/2 each: the top of their Gram over 2 is 1/4
+    rates = learning_rates(Mlp(1, "relu", 2.0), inputs=torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), width=8)
+    assert rates.layers[-1].weight_lr == pytest.approx(0.5 / 2 / (8 * 0.25))

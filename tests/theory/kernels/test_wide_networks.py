@@ -22,6 +22,7 @@ from theodolite.theory.kernels._map_sequences import (
     program_of,
 )
 from theodolite.theory.kernels._tiled_pairs import plan_of
+from theodolite.theory.propagation import covariance_trajectory, first_covariance
 
 KNOWN_X = torch.tensor([[1.0, 2.0, -1.0, 0.5], [0.5, -1.0, 1.5, 1.0]], dtype=torch.float64)
 CLOSED = {
@@ -190,6 +191,16 @@ def test_relu_is_exact_for_repeated_and_nearly_parallel_points(weight, bias):
     x = x.to(torch.float32).to(torch.float64)
     truth = mlp_kernels(spec, x)
     assert (single.ntk - truth.ntk).abs().max() <= 3e-6 * truth.ntk.abs().max()
+
+
+def test_a_chaotic_network_pulls_nearly_parallel_inputs_apart():
+    # 1 - c begins at 4.5e-10 and grows by chi in each layer, by another recursion that keeps its digits
+    spec, angle = Mlp(16, "tanh", 9.0, 0.05), 3e-5
+    x = torch.tensor([[1.0, 0.0], [math.cos(angle), math.sin(angle)]], dtype=torch.float64)
+    found = mlp_kernels(spec, x).nngp
+    first, _, both = covariance_trajectory(spec, first_covariance(spec, x[0], x[1]))[-1]
+    assert 1 - both / first > 5e-6
+    assert float(1 - found[0, 1] / found[0, 0]) == pytest.approx(1 - both / first, rel=1e-4)
 
 
 def test_a_deep_network_that_draws_points_together_stays_exact():
