@@ -1,4 +1,4 @@
-r"""How near to the edge $2m/\lambda_{\max}(\Theta)$ the steps stand that theory advises from the inputs' sizes and angles alone."""
+r"""How near to the edge $2m/\lambda_{\max}(\Theta)$ stand the steps that theory advises from inputs' sizes and angles alone."""
 
 import math
 from functools import cache
@@ -20,7 +20,9 @@ def predict(activation: str, inputs: int, samples: int, cosine: float, rates: Li
     if rates == "layers":
         return 0.5
     ratio = inputs / samples
-    alike = inputs * (1 + ratio) / (1 + math.sqrt(ratio)) ** 4 if cosine == 0 else 1.0  # linear functions, or the constant
+    alike = (
+        inputs * (1 + ratio) / (1 + math.sqrt(ratio)) ** 4 if cosine == 0 else 1.0
+    )  # linear functions, or the constant
     return (1 + math.sqrt(max(HIDDEN, alike) / WIDTH)) ** -2
 
 
@@ -46,7 +48,9 @@ def measure(
     )
     parts = tangent_kernels(ensemble, x, nets=NETS, weight_rate=1.0, bias_rate=1.0, generator=generator).double()
     advised = _advised(activation, inputs, samples, cosine)
-    steps = [(layer.weight_lr, layer.bias_lr) if rates == "layers" else (advised.single,) * 2 for layer in advised.layers]
+    steps = [
+        (layer.weight_lr, layer.bias_lr) if rates == "layers" else (advised.single,) * 2 for layer in advised.layers
+    ]
     fans = (inputs, *(WIDTH,) * HIDDEN)
     scales = torch.tensor([(fan * w, b) for fan, (w, b) in zip(fans, steps, strict=True)], dtype=torch.float64)
     kernels = (scales[..., None, None] * parts).sum((1, 2))
