@@ -53,7 +53,7 @@ def test_the_loss_of_a_known_table_is_that_of_a_loop_over_places():
         reading
     ) in by_place.values():  # the true table: its loss is the chain's entropy, and no table of counts is below it
         assert abs(reading.measured - float(entropy[rows[:, :-1]].mean())) < 4 * reading.stderr + 0.05
-        assert "more than the token at hand" in reading.meaning
+        assert "more than the current token" in reading.meaning
     by_count = [r for r in found if r.quantity == "loss by frequency of the token"]
     assert all(r.expected is None for r in by_count)
     assert sum(int(r.where.split()[0]) for r in by_count) == KINDS
