@@ -23,6 +23,23 @@ def optimizer_of(model):
     return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
+class Several(nn.Linear):
+    """A model with two outputs."""
+
+    def __init__(self):
+        super().__init__(8, 3)
+
+    def forward(self, x):
+        return super().forward(x), x
+
+
+class Nothing(Several):
+    """A model that forgets to return its output."""
+
+    def forward(self, x):
+        super().forward(x)
+
+
 WORDS = ["a sentence", "another one"]
 MISTAKES = {
     "the loss as a string": (
@@ -63,6 +80,42 @@ MISTAKES = {
         {"data": (X, nn.functional.one_hot(Y)), "loss": binary_cross_entropy_with_logits},
         r"expected targets of type float32, got int64; pass targets.float\(\)",
     ),
+    "labels of a single output": (
+        {"data": (X[:, :3], Y > 0), "loss": binary_cross_entropy_with_logits, "target": nn.Linear(3, 1)},
+        r"expected targets of shape \(64, 1\), got \(64,\); pass targets.float\(\).unsqueeze\(-1\)",
+    ),
+    "labels of 32 bits": ({"data": (X, Y.int())}, r"expected labels of type int64, got int32; pass labels.long\(\)"),
+    "a loss of numbers for classes": (
+        {"loss": mse_loss},
+        r"expected a loss for 3 classes, got one that refuses labels of shape \(64,\); pass .*cross_entropy",
+    ),
+    "a loss whose arguments are swapped": (
+        {"loss": lambda target, output: cross_entropy(output, target)},
+        r"expected a function loss\(output, target\), got loss\(target, output\); swap",
+    ),
+    "a loss of one part of the output": (
+        {"target": Several()},
+        r"a tuple of 2, got one for its part 0; pass loss=lambda output, target: loss\(output\[0\], target\)",
+    ),
+    "lists of numbers": ({"data": (X.tolist(), Y.tolist())}, r"got lists of numbers; pass torch.tensor\("),
+    "a generator": ({"data": ((X, Y) for _ in range(2))}, r"got an iterator; pass list\(data\)"),
+    "one sample without a batch": ({"data": (X[0], Y[0])}, "expected one sample a row, got a single number"),
+    "validation data of another shape": (
+        {"validation": (X[:, :5], Y)},
+        r"expected 8 numbers for a linear layer from inputs of shape \(64, 5\), got 5; .* \(in validation=\)",
+    ),
+    "validation data as a string": ({"validation": "held-out"}, r"got text; .* \(in validation=\)"),
+    "a scheduler as the optimizer": (
+        {"optimizer": torch.optim.lr_scheduler.StepLR(optimizer_of(network()), 1)},
+        "expected an optimizer, got StepLR; pass",
+    ),
+    "a list of parameters as the optimizer": (
+        {"optimizer": list(network().parameters())},
+        "got list; pass torch.optim",
+    ),
+    "the class of a model": ({"target": nn.Linear}, "expected an nn.Module, .* got type; pass the model"),
+    "a model without values": ({"target": nn.Linear(8, 3, device="meta")}, "got weight on the meta device"),
+    "a model that returns nothing": ({"target": Nothing()}, "got none in its output; wrap it"),
     "fewer labels than inputs": ({"data": (X, Y[:50])}, r"got lengths \[64, 50\]; pass as many targets"),
     "lr as a string": ({"lr": "0.1"}, "expected lr to be a number, got '0.1'; pass it without quotes"),
     "a negative lr": ({"lr": -0.1}, "expected a positive learning rate, got -0.1"),
@@ -78,7 +131,7 @@ MISTAKES = {
 def test_a_mistake_is_one_line_and_never_healthy(name):
     given, words = MISTAKES[name]
     with pytest.raises(InputError, match=words) as caught:
-        th.diagnose(network(), **{"data": (X, Y), "loss": cross_entropy, **given})
+        th.diagnose(**{"target": network(), "data": (X, Y), "loss": cross_entropy, **given})
     said = str(caught.value)
     assert said.startswith("expected ") and ", got " in said and "; " in said and "\n" not in said
 

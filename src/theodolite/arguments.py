@@ -50,11 +50,22 @@ class _Commands:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argparse parser whose complaint is one line."""
+    """An argparse parser whose complaint is one line, with the nearest name."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """A command complains of its own unknown options; argparse leaves them to the parser above it."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         known = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)$", message)
-        near = [] if known is None else difflib.get_close_matches(known[1], re.findall(r"[\w-]+", known[2]), n=1)
+        asked, names = ("", []) if known is None else (known[1], re.findall(r"[\w-]+", known[2]))
+        unknown = re.match(r"unrecognized arguments: (-[^\s=]*)", message)
+        if unknown is not None:
+            asked, names = unknown[1], [name for action in self._actions for name in action.option_strings]
+        near = difflib.get_close_matches(asked, names, n=1)
         message = f"{message}; did you mean {near[0]}?" if near else message
         self.exit(WRONG_INPUT, f"theodolite: {message}; see `{self.prog} --help`\n")
 
@@ -258,9 +269,7 @@ def _data_parsers(commands: Any) -> None:
     dimension.add_argument("--method", metavar="NAME", help="use one estimator, such as twonn, mle, gride, calibrated")
     _shared(dimension, out="folder for dimension.html and dimension.json (dimension)")
 
-    memorize = commands.add_parser(
-        "memorize", help="write down a network, without training, that fits the data exactly"
-    )
+    memorize = commands.add_parser("memorize", help="construct a network that fits the data exactly, without training")
     memorize.add_argument("data", help="digits, or an .npz with x and y; whole-number y are classes")
     memorize.add_argument(
         "--activation", default="relu", choices=("relu", "hardtanh"), help="activation function (relu)"

@@ -66,10 +66,23 @@ def entry(name: str) -> CatalogueEntry:
     wanted = name.replace("_", "-")
     found = next((e for e in entries() if e.name == wanted), None)
     if found is None:
-        near = difflib.get_close_matches(wanted, [e.name for e in entries()], n=3)
+        names = [e.name for e in entries()]
+        near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.75) or _about(wanted)
+        near = near or difflib.get_close_matches(wanted, names, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "`theodolite list` shows them all"
         raise InputError(f"expected the name of a law, an instrument or an ailment, got {name!r}; {hint}")
     return found
+
+
+def _about(words: str) -> list[str]:
+    """The entries whose names and questions have most of these words, ailments first: "learning rate" finds step-too-large."""
+    stems = [re.sub(r"(ing|ed|s)$", "", word) for word in re.findall(r"[a-z]{3,}", words.lower())]
+    asked = [re.compile(rf"\b{stem}", re.IGNORECASE) for stem in stems]
+    found: dict[int, list[str]] = {}
+    for one in sorted(entries(), key=lambda one: one.kind):
+        text = one.name + one.path.read_text(encoding="utf-8").partition("\n")[0]
+        found.setdefault(sum(bool(word.search(text)) for word in asked), []).append(one.name)
+    return found[max(found)][:3] if max(found) else []
 
 
 def law(name: str) -> Law:

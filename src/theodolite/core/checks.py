@@ -200,7 +200,7 @@ def ran_on(output: Callable[[Batch], Any], batch: Batch) -> list[Tensor]:
         raise InputError(_refusal(error, batch)) from error
     if not found:
         raise InputError(
-            "expected a model that returns a tensor, got none in its answer; wrap it so that it returns one"
+            "expected a model that returns a tensor, got none in its output; wrap it so that it returns one"
         )
     return found
 
@@ -281,7 +281,8 @@ def check_optimizer(optimizer: Any) -> None:
     """An optimizer is one that was made from parameters: not its name, and not its class."""
     if optimizer is None or (hasattr(optimizer, "param_groups") and not isinstance(optimizer, type)):
         return
-    got = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else repr(optimizer)[:60]
+    named = repr(optimizer) if isinstance(optimizer, str) else type(optimizer).__name__
+    got = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else named
     name = optimizer.__name__ if isinstance(optimizer, type) else "Adam"
     raise InputTypeError(f"expected an optimizer, got {got}; pass torch.optim.{name}(model.parameters(), lr=...)")
 
@@ -320,7 +321,7 @@ def check_labels(answer: Any, target: Any, loss: Callable[[Any, Any], Any], colu
         return
     sample = target.clone().flatten()
     sample[0] = high if high >= classes else low
-    if _refused(loss, answer, sample.reshape(target.shape)):
+    if _refused(loss, answer, sample.reshape(target.shape)) and not _refused(loss, answer, torch.zeros_like(target)):
         fits = high - low < classes
         todo = (
             f"pass labels - {low}"
@@ -335,10 +336,24 @@ def check_labels(answer: Any, target: Any, loss: Callable[[Any, Any], Any], colu
 
 
 def explain_refusal(answer: Any, target: Any, loss: Callable[[Any, Any], Any]) -> None:
-    """Say what is wrong with targets that a loss refuses, where other ones in their place would do."""
-    if not is_tensor(answer) or not is_tensor(target) or not _refused(loss, answer, target):
+    """Say what is wrong where a loss refuses outputs and targets and would take others in their place."""
+    if isinstance(answer, tuple | list | Mapping):
+        parts = answer.items() if isinstance(answer, Mapping) else enumerate(answer)
+        taken = [
+            key for key, part in parts if is_tensor(part) and is_tensor(target) and not _refused(loss, part, target)
+        ]
+        if taken:
+            raise InputError(
+                f"expected a loss that takes the model's output, a {type(answer).__name__} of {len(answer)}, got one for its "
+                f"part {taken[0]!r}; pass loss=lambda output, target: loss(output[{taken[0]!r}], target)"
+            )
+    if not is_tensor(answer):
         return
-    kind = kind_of(target.dtype)
+    if not is_tensor(target) or not _refused(loss, answer, target):
+        return
+    if not _refused(loss, target, answer):
+        raise InputError("expected a function loss(output, target), got loss(target, output); swap its arguments")
+    kind, shape = kind_of(target.dtype), tuple(target.shape)
     if (
         target.is_floating_point()
         and bool((target == target.round()).all())
@@ -346,10 +361,21 @@ def explain_refusal(answer: Any, target: Any, loss: Callable[[Any, Any], Any]) -
     ):
         raise InputError(f"expected whole-number class labels, got {kind}; pass labels.long()")
     if target.shape[-1:] == (1,) and not _refused(loss, answer, target.squeeze(-1)):
-        got = tuple(target.shape)
-        raise InputError(f"expected targets of shape {got[:-1]}, got {got}; pass targets.squeeze(-1)")
-    if not target.is_floating_point() and not _refused(loss, answer, target.to(answer.dtype)):
-        raise InputError(f"expected targets of type {kind_of(answer.dtype)}, got {kind}; pass targets.float()")
+        raise InputError(f"expected targets of shape {shape[:-1]}, got {shape}; pass targets.squeeze(-1)")
+    if not target.is_floating_point():
+        if not _refused(loss, answer, target.long()):
+            raise InputError(f"expected labels of type int64, got {kind}; pass labels.long()")
+        if not _refused(loss, answer, target.to(answer.dtype)):
+            raise InputError(f"expected targets of type {kind_of(answer.dtype)}, got {kind}; pass targets.float()")
+        if answer.shape[1:2] > (1,) and not _refused(torch.nn.functional.cross_entropy, answer, target.long()):
+            raise InputError(
+                f"expected a loss for {answer.shape[1]} classes, got one that refuses labels of shape {shape}; pass "
+                "torch.nn.functional.cross_entropy"
+            )
+    column = target[..., None].to(answer.dtype)
+    if column.shape == answer.shape and not _refused(loss, answer, column):
+        to = "targets" if target.is_floating_point() else "targets.float()"
+        raise InputError(f"expected targets of shape {tuple(column.shape)}, got {shape}; pass {to}.unsqueeze(-1)")
     if target.ndim and answer.ndim and len(target) != len(answer):
         raise InputError(
             f"expected one target a sample, got {len(target)} targets for {len(answer)} outputs; check the model's output"

@@ -205,8 +205,17 @@ class Subject:
         """Model and loss run on the first batch, in eval or in training mode; what is not finite is left to a diagnosis."""
         if self.model is None or self.data is None:
             return
+        self._check_runs(self.data)
+        if self.validation is not None:
+            try:
+                self._check_runs(as_batches(self.validation, self.model))
+            except InputError as error:
+                raise type(error)(f"{error} (in validation=)") from error
+
+    def _check_runs(self, data: Any) -> None:
+        assert self.model is not None
         with untouched(self.model):  # a loader that shuffles draws from the user's random numbers
-            batch = self.data.first().on(self.model)
+            batch = data.first().on(self.model)
         try:
             self._run(batch)
         except NotFiniteError:

@@ -121,12 +121,20 @@ class Batches:
         batch = next(iter(self), None)
         if batch is not None and not batch.tensors() and any(map(_is_text, (*batch.inputs, *batch.keywords.values()))):
             raise InputTypeError("expected data as numbers, got text; encode it first (a tokenizer gives input_ids)")
+        if batch is not None and not batch.tensors() and any(map(_is_number, batch.inputs)):
+            raise InputTypeError(
+                "expected data as tensors or arrays, got lists of numbers; pass torch.tensor(...) of them"
+            )
         if batch is None or not batch.tensors() or not len(batch):
             raise InputError("expected data with at least one sample, got none; is the loader empty, or drop_last set?")
         return batch
 
     def _cut(self, columns: Any) -> Iterator[Batch]:
         members = list(columns.values()) if isinstance(columns, Mapping) else list(columns)
+        if not all(member.ndim for member in members):
+            raise InputError(
+                "expected one sample a row, got a single number; pass inputs[None] and targets[None] of one sample"
+            )
         lengths = [len(member) for member in members]
         if len(set(lengths)) > 1:
             raise InputError(f"expected columns of one length, got lengths {lengths}; pass as many targets as inputs")
@@ -252,6 +260,13 @@ def _stacked(value: Any, name: str) -> Any:
 def _is_text(value: Any) -> bool:
     first = value[0] if isinstance(value, list | tuple) and value else value
     return isinstance(first, str | bytes)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number, or lists of them."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, int | float)
 
 
 def _tensor(value: Any) -> Any:

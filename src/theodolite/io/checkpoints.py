@@ -132,7 +132,9 @@ def _file(path: Path) -> Weights:
     for each in _formats():
         if each.recognizes(head, path):
             return each.weights(path)
-    raise InputError(f"expected {KINDS}, got {str(path)!r}; save the weights as .safetensors")
+    hints = {".py": f"name its function: {path.stem}:function", **dict.fromkeys((".csv", ".npy"), "pass it as --data")}
+    todo = hints.get(path.suffix, "save the weights as .safetensors")
+    raise InputError(f"expected {KINDS}, got {str(path)!r}; {todo}")
 
 
 def _folder(path: Path) -> Weights:

@@ -29,7 +29,8 @@ def dataset(name: str, *, exact: bool = False) -> Any:
         return digits()
     path = Path(name)
     if path.suffix not in (".npz", ".npy") or not is_plain_file(path):
-        raise InputError(f"expected data as digits, a .npz with x and y, or a .npy, got {name!r}; check the path")
+        todo = "save it with numpy.savez(path, x=x, y=y)" if path.is_file() else "check the path"
+        raise InputError(f"expected data as digits, a .npz with x and y, or a .npy, got {name!r}; {todo}")
     arrays, names = _arrays(path)
     if isinstance(arrays, np.ndarray):
         return _inputs(arrays)
@@ -94,6 +95,8 @@ def _arrays(path: Path, *, alone: bool = False) -> tuple[np.ndarray | dict[str, 
         with path.open("rb") as raw:
             zipped = raw.read(2) == b"PK"
             raw.seek(0)
+            if not zipped and path.suffix == ".npz":
+                raise InputError(f"expected a .npz file, got {path}, which is another kind; save it with numpy.savez")
             if not zipped:
                 return numbers(lambda: np.load(raw, allow_pickle=False), str(path)), []
             loaded = np.load(raw, allow_pickle=False)

@@ -16,7 +16,10 @@ def memorize_file(data: str, out: Path, options: Any) -> str:
     points = dataset(data, exact=True)
     if not isinstance(points, tuple):
         raise InputError(f"expected an .npz with x and y, got {data} without targets; numpy.savez(path, x=x, y=y)")
-    widths = [int(width) for width in options.widths.split(",")] if options.widths else None
+    try:
+        widths = [int(width) for width in options.widths.split(",")] if options.widths else None
+    except ValueError as error:
+        raise InputError(f"expected widths such as 200,200, got {options.widths!r}; pass whole numbers") from error
     net = memory.memorize(*points, activation=options.activation, widths=widths, seed=options.seed)
     if options.float32:
         net = memory.in_float32(net, *points)

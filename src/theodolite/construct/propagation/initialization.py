@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, InputTypeError
 from theodolite.measure.propagation import fan_in
 from theodolite.theory.propagation import Criticality, criticality
 
@@ -38,6 +38,8 @@ def initialize_(
     >>> done.layers, round(500 * model[2].weight.var().item(), 1)
     (('0', '2'), 2.0)
     """
+    if not isinstance(model, nn.Module):
+        raise InputTypeError(f"expected an nn.Module, got {type(model).__name__}; create the model first")
     point = criticality(activation)
     if point.weight_variance is None or point.bias_variance is None:
         raise InputError(

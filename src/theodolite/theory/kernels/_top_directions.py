@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
 from theodolite.core.checks import InputError
@@ -101,6 +100,8 @@ def _top(matrix: Tensor) -> tuple[float, np.ndarray]:
     if not dense.any():
         return 0.0, np.full(n, n**-0.5)
     start = dense @ np.random.default_rng(0).standard_normal(n)  # in the range, and not blind to odd directions
+    from scipy.sparse.linalg import eigsh  # a third of a second to load
+
     values, vectors = eigsh(dense, k=1, which="LA", v0=start, tol=1e-10)
     return float(values[0]) / n, vectors[:, 0]
 

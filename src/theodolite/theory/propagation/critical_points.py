@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Literal
 
@@ -12,6 +12,7 @@ import torch
 
 from theodolite.core.checks import InputError
 from theodolite.theory import Activation, activation_of
+from theodolite.theory._roots import root
 
 _Kind = Literal["scale-invariant", "zero fixed point", "half-stable", "none"]
 Source = str | Callable[[torch.Tensor], torch.Tensor] | Activation
@@ -108,16 +109,14 @@ def _half_stable(sigma: Activation) -> Criticality:
         found = _critical_at(sigma, 1.0)
         said = f"{sigma.name} bends only where it is 0, so χ∥ = χ⊥ at every variance"
         return replace(found, reason=f"{said}; K* = 1 stands for all of them.") if found else _none(f"{said}, never 1.")
-    from scipy.optimize import brentq
-
     refused = []
     for (low, before), (high, after) in pairwise(clear):
         if before * after < 0:
-            root = float(brentq(lambda K: _excess(sigma, K), low, high, xtol=1e-13 * low, rtol=1e-15))
-            found = _critical_at(sigma, root)
+            place = root(partial(_excess, sigma), low, high, xtol=1e-13 * low)
+            found = _critical_at(sigma, place)
             if found is not None:
                 return found
-            refused.append(f"{root:.4g}")
+            refused.append(f"{place:.4g}")
     if refused:
         return _none(f"For {sigma.name} χ∥ = χ⊥ = 1 only at K = {', '.join(refused)}, with C_b < 0.")
     sign, order = ("negative", "below") if clear[0][1] < 0 else ("positive", "above")

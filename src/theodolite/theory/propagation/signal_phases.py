@@ -12,6 +12,7 @@ import numpy as np
 from theodolite.core.checks import InputError, not_negative
 from theodolite.theory import Activation, activation_of
 from theodolite.theory._quadrature import Array, UnresolvedError
+from theodolite.theory._roots import root
 from theodolite.theory.propagation.critical_points import Source
 
 
@@ -48,18 +49,16 @@ def fixed_points(activation: Source, *, weight_variance: float, bias_variance: f
         return (FixedPoint(bias_variance, 0.0, 0.0, stable=True),)
     roots = [0.0] if rest(0.0) == 0.0 else []
     if not (sigma.is_homogeneous and bias_variance == 0.0):
-        from scipy.optimize import brentq
-
         grid, moments, slopes = _moments_on_grid(sigma)
         rests = bias_variance - grid + weight_variance * moments
-        turns = [float(brentq(slope, a, b, xtol=1e-14 * a)) for a, b in _crossings(grid, weight_variance * slopes - 1)]
+        turns = [root(slope, a, b, xtol=1e-14 * a) for a, b in _crossings(grid, weight_variance * slopes - 1)]
         finer = np.concatenate([grid, turns])
         order = np.argsort(finer)
         rests = np.concatenate([rests, [rest(K) for K in turns]])[order]
         seen = np.abs(rests) > 4e-15 * finer[order] * max(1.0, weight_variance)
         zero = 1e-13 * max(1.0, weight_variance)  # a touching root: zero here, clearly not on either side
         touching = [K for K in turns if abs(rest(K)) < zero * K < min(abs(rest(0.9 * K)), abs(rest(1.1 * K)))]
-        roots += [float(brentq(rest, a, b, xtol=1e-14 * a)) for a, b in _crossings(finer[order][seen], rests[seen])]
+        roots += [root(rest, a, b, xtol=1e-14 * a) for a, b in _crossings(finer[order][seen], rests[seen])]
         roots = [K for K in roots if all(abs(K - other) > 1e-6 * other for other in touching)] + touching
     return tuple(_fixed_point(sigma, K, weight_variance, rest=rest) for K in sorted(roots))
 
@@ -119,9 +118,7 @@ def limiting_correlation(
     near = next((1 - gap for gap in (1e-3, 1e-5, 1e-7, 1e-9) if drift(1 - gap) < 0), None)
     if near is None:
         return 1.0
-    from scipy.optimize import brentq
-
-    return float(brentq(drift, 0.0, near, xtol=1e-13))
+    return root(drift, 0.0, near, xtol=1e-13)
 
 
 PhaseName = Literal["ordered", "critical", "chaotic", "vanishing", "exploding"]

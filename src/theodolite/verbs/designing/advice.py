@@ -117,8 +117,8 @@ def design(
         network = designed_network(model, data=data, loss=loss, optimizer=optimizer, steps=steps)
         activation, depth, width, data = network.activation, network.depth, network.width, columns(data)
     for name, value in (("depth", depth), ("width", width), ("samples", samples)):
-        if value is not None and value < 1:
-            raise InputError(f"expected a {name} of at least 1, got {value}; pass a positive number")
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InputError(f"expected a {name} of at least 1, got {value!r}; pass a whole number")
     sigma = activation if isinstance(activation, Activation) else Activation(activation)
     point = criticality(sigma)
     options = tuple(options_of(sigma, point, width))
