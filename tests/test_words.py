@@ -11,7 +11,8 @@ PACKAGE = ROOT / "src" / "theodolite"
 LOST = re.compile(
     r"\b(doors?|told|dear(er|est)?|learnt|laid|lays|looked for|by heart|bears?|borne|thrown over|beside|anew|mends?|bought)\b"
     r"|\b(asked of|rightly|stands? (at|beside|for itself)|drawn by lot|what (the )?gradient promise[sd]|no price)\b"
-    r"|behind (a|the|this|each|\d+|\{[^}]*\}) layers?|best constant answer|with the remedy|commonest",
+    r"|behind (a|the|this|each|\d+|\{[^}]*\}) layers?|best constant answer|with the remedy|commonest"
+    r"|carries over|(per|no|each|\d+|\{[^}]*\}) looks?\b",
     re.IGNORECASE,
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in ("guide", "questions", "laws", "glossary", "clinic", "others")))

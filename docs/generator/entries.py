@@ -68,7 +68,7 @@ def sick_findings() -> dict[str, str]:
         facts = catalogue.ailment_facts(name)
         if "fact" in facts:
             says = re.sub(r"\{\w+\}", "…", facts["says"])
-            sentence = Finding(severity=facts["severity"], says=says, remedy=facts["remedy"])
+            sentence = Finding(severity=facts["severity"], says=says, remedy=facts.get("remedy", "…"))
             found[name] = finding_article(sentence, "What it says")
             continue
         example = importlib.import_module(f"ailments.test_{name.replace('-', '_')}")  # the tests' own networks

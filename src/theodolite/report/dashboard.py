@@ -41,6 +41,11 @@ class Heat:
     layers: Sequence[str]
     values: Sequence[Sequence[float]]  # (layers, steps)
 
+    @property
+    def has_a_course(self) -> bool:
+        """Whether it was measured at two steps or more; 0 is a step without a measurement."""
+        return sum(any(column) for column in zip(*self.values, strict=True)) > 1
+
     def scale(self) -> Scale:
         """From the smallest number seen to the largest."""
         seen = [value for row in self.values for value in row if math.isfinite(value) and value > 0] or [1.0]
@@ -91,7 +96,7 @@ class Dashboard:
         return self.svg() + self.svg(PHONE)
 
     def svg(self, room: Room = DESK) -> str:
-        """The picture; empty where fewer than two looks were taken."""
+        """The picture; empty where fewer than two measurements were made."""
         if len(self.steps) < 2:
             return ""
         steps = Scale(min(self.steps), max(self.steps) if max(self.steps) > min(self.steps) else min(self.steps) + 1)
@@ -99,7 +104,7 @@ class Dashboard:
         for panel in self.panels:
             parts += _panel(panel, self.steps, steps, room, top)
             top += room.above + PANEL + GAP
-        for heat in self.heats:
+        for heat in (heat for heat in self.heats if heat.has_a_course):
             drawn, tall = _heat(heat, self.steps, room.canvas(steps, top))
             parts += [*_words(heat.name, heat.keys(tall, room), top, room), *drawn]
             top += room.above + tall + GAP

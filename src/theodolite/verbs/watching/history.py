@@ -227,7 +227,7 @@ def facts_of(watch: Watch) -> dict[str, str]:
     facts = {
         "parameters": f"{sum(p.numel() for p in watch.model.parameters()):,}",
         "probe": f"first batch {watch.subject.data.first().shapes()}",
-        "looks": f"{len(watch.records)}, level {watch.level}, every {watch.every}",
+        "measurements": f"{len(watch.records)}, level {watch.level}, every {watch.every}",
     }
     if watch.records and math.isfinite(watch.overhead):
         each = watch.records[-1].watching / len(watch.records)
