@@ -266,7 +266,9 @@ def _by_loss(history: Sequence[Moment]) -> TrainingPhase:
     seen = f"The loss went from {first.loss:.4g} to {now.loss:.4g}, at most {peak:.4g}. Curvature was not compared with a limit"
     if now.loss < FALLEN * first.loss and peak <= RISEN * first.loss:
         return TrainingPhase("stable", f"{seen}. The loss fell and was never seen to rise.")
-    return TrainingPhase("undecided", f'{seen} (that needs level="standard", enough steps and an optimizer with a known limit).')
+    return TrainingPhase(
+        "undecided", f'{seen} (that needs level="standard", enough steps and an optimizer with a known limit).'
+    )
 
 
 def _raised(before: Moment | None, now: Moment) -> bool:

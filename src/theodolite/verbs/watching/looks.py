@@ -92,7 +92,9 @@ def _last_step(context: LookContext) -> Iterator[Reading]:
         return
     if not training.before:
         if training.steps:
-            raise InputError("expected the weights before the last step, got none: they are kept only before a measurement")
+            raise InputError(
+                "expected the weights before the last step, got none: they are kept only before a measurement"
+            )
         raise InputError("expected a step of the optimizer before this measurement, got none yet")
     effect = context.effect
     if effect.length == 0:
