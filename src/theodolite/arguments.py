@@ -52,7 +52,7 @@ class _Commands:
 class _Parser(argparse.ArgumentParser):
     """An argparse parser whose complaint is one line, with the nearest name."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """A command complains of its own unknown options; argparse leaves them to the parser above it."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:

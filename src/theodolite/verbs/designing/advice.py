@@ -116,7 +116,8 @@ def design(
     if model is not None:
         network = designed_network(model, data=data, loss=loss, optimizer=optimizer, steps=steps)
         activation, depth, width, data = network.activation, network.depth, network.width, columns(data)
-    for name, value in (("depth", depth), ("width", width), ("samples", samples)):
+    sizes: dict[str, Any] = {"depth": depth, "width": width, "samples": samples}
+    for name, value in sizes.items():
         if value is not None and (not isinstance(value, int) or value < 1):
             raise InputError(f"expected a {name} of at least 1, got {value!r}; pass a whole number")
     sigma = activation if isinstance(activation, Activation) else Activation(activation)
