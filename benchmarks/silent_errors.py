@@ -993,7 +993,7 @@ def alarms_of(found):
 
 def cost(steps=2000):
     """Seconds of a step with the facts and without, on a small network: what they add is a constant."""
-    from theodolite.verbs.watching.silent_errors import SilentErrors
+    from theodolite.verbs.watching.training_hooks.silent_errors import SilentErrors
 
     def seconds(watched):
         loop = Loop(dropout=0.1)

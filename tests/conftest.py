@@ -12,7 +12,7 @@ collect_ignore = ["examples"]  # training scripts, which tests run; to import on
 
 @pytest.fixture(autouse=True)
 def what_a_hook_raises_is_seen(monkeypatch):
-    monkeypatch.setattr("theodolite.verbs.watching.harmless_hooks.isolated", False)
+    monkeypatch.setattr("theodolite.verbs.watching.training_hooks.harmless_hooks.isolated", False)
 
 
 @pytest.fixture(scope="session")

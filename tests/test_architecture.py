@@ -1,7 +1,7 @@
 """What holds of the whole tree: imports, public names, a few limits, and that the tree of tests is the tree of code."""
 
 import ast
-import functools
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +12,6 @@ from theodolite.core.lazy_exports import public_names
 ROOT = Path(theodolite.__file__).parent
 TESTS = Path(__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-
-
-@functools.cache
-def nodes_of(path):
-    """What a file says, its expressions left out: no limit here is about these."""
-    found = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    return [node for node in found if isinstance(node, ast.stmt)]
 
 
 def imported_after(statement):
@@ -77,9 +70,9 @@ for step in range(3):
     optimizer.step()
     watch(step)
 pages = {{
-    "survey": th.survey(model, data=(x, y), loss=torch.nn.functional.mse_loss, cost="forward").html(),
+    "survey": th.survey(model, data=(x, y), loss=torch.nn.functional.mse_loss, instruments=("signal", "rank")).html(),
     "watch": watch.html(),
-    "diagnose": th.diagnose(model, data=(x, y), loss=torch.nn.functional.mse_loss, budget=2).html(),
+    "diagnose": th.diagnose(model, data=(x, y), loss=torch.nn.functional.mse_loss, budget=0.5).html(),
     "design": th.design(activation="relu", depth=3, width=16).html(),
     "check": Atlas((Checked(th.check("marchenko-pastur")),)).files()["laws/marchenko-pastur.html"],
 }}
@@ -97,11 +90,9 @@ def test_a_bare_installation_surveys_watches_diagnoses_designs_and_checks_with_t
 
 
 def test_nothing_here_draws_with_another_engine():
-    for path in FILES:
-        for node in nodes_of(path):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not [name for name in names if name.split(".")[0] in ("matplotlib", "PIL", "plotly")], path
+    engine = re.compile(r"^\s*(import|from)\s+(matplotlib|PIL|plotly)\b", re.MULTILINE)
+    assert engine.search("def f():\n    from matplotlib import pyplot")
+    assert not [path for path in FILES if engine.search(path.read_text(encoding="utf-8"))]
 
 
 def test_every_public_name_is_there():
@@ -136,7 +127,7 @@ def test_no_god_file_and_no_god_function():
         name, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
         if len(text.splitlines()) > 600:
             over.append(name)
-        nodes = [n for n in nodes_of(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+        nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
         over += [f"{name}:{node.name}" for node in nodes if node.end_lineno - node.lineno >= 100]
     assert not set(over) - set(LONG), "split by meaning, or say in LONG why it stays whole"
 
@@ -150,6 +141,7 @@ MIRRORED = (
     "integrations",
     "io",
     "report",
+    "verbs",
 )  # rooms whose every module has a test of its own name
 WITHOUT = {"__main__": "one call of cli.main, which tests/test_cli.py runs as a process"}
 

@@ -60,15 +60,29 @@ def test_a_file_reaches_what_it_uses_and_no_more(tmp_path, text, expected):
     assert reached(tmp_path, text) == expected
 
 
+LOADING = """
+import json, os, sys, torch
+import theodolite.catalogue as c
+before = set(sys.modules)
+for name in sys.argv[1:]:
+    if not os.fork():
+        law = c.law(name)
+        law.exponent or law.predict(**law.cases[0])
+        files = [m.__file__ for n, m in sys.modules.items() if n.startswith("theodolite") and n not in before]
+        print(json.dumps([name, files]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
 def test_every_module_that_python_loads_for_a_law_is_reached():
-    """Each law is loaded and run by itself; all that then lies in sys.modules must have been foreseen."""
+    """Each law is loaded and run by itself, in a fork; all that then lies in sys.modules must have been foreseen."""
     names = catalogue.law_names()[::60]
-    known = "import sys, json, theodolite.catalogue as c; before = set(sys.modules); "
-    for name in names:
-        run = f"law = c.law({name!r}); law.predict(**law.cases[0]) if not law.exponent else None; "
-        show = "print(json.dumps([m.__file__ for n, m in sys.modules.items() if n.startswith('theodolite') and n not in before]))"
-        done = subprocess.run([sys.executable, "-c", known + run + show], check=True, capture_output=True, text=True)
-        loaded = {Path(file) for file in json.loads(done.stdout) if file}
+    done = subprocess.run([sys.executable, "-c", LOADING, *names], check=True, capture_output=True, text=True)
+    seen = dict(map(json.loads, done.stdout.splitlines()))
+    assert list(seen) == list(names)
+    for name, files in seen.items():
+        loaded = {Path(file) for file in files if file}
         assert len(loaded) > 5
         own = catalogue.entry(name).path
         assert not loaded - Sources(ROOT).reached(own), name

@@ -4,7 +4,7 @@ import pytest
 import torch
 from benchmarks.silent_errors import Loop
 
-from theodolite.verbs.watching import silent_errors
+from theodolite.verbs.watching.training_hooks import silent_errors
 
 
 class Store:

@@ -115,7 +115,7 @@ def test_import_is_light():
     import subprocess
 
     code = (
-        "import sys, theodolite.report.html, theodolite.report.text, theodolite.report.figures, theodolite.report.dashboard;"
+        "import sys, theodolite.report.html, theodolite.report.figures, theodolite.report.dashboard;"
         "print(*{'torch', 'matplotlib', 'rich', 'jinja2'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

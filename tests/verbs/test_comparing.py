@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -62,3 +64,42 @@ def test_a_script_of_which_only_losses_are_known_is_compared(tmp_path):
 def test_a_folder_without_a_run_is_one_line(tmp_path):
     with pytest.raises(InputError, match=r"^expected a run that left run.json"):
         compared_runs(tmp_path, tmp_path)
+
+
+def ran(command, folder):
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=folder, timeout=280, check=False
+    )
+
+
+BY_HAND = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+x = torch.randn(64, 3)
+for step in range(40):
+    model.zero_grad()
+    loss = torch.nn.functional.mse_loss(model(x), x[:, :1])
+    loss.backward()
+    STEP
+print(loss.item())
+"""
+
+
+def test_two_runs_are_laid_side_by_side(tmp_path, warm):
+    for name, lr in (("small", "0.1"), ("large", "0.2")):
+        (tmp_path / "hand.py").write_text(
+            BY_HAND.replace("STEP", "for p in model.parameters(): p.data.add_(p.grad, alpha=-0.1)").replace(
+                "-0.1", f"-{lr}"
+            )
+        )
+        warm.ran(["-m", "theodolite", "run", "--every", "5", "--no-diagnosis", "--out", name, "hand.py"], tmp_path)
+    told = warm.ran(["-m", "theodolite", "compare", "small", "large"], tmp_path)
+    assert (
+        told.returncode == 0
+        and "First difference at step " in told.stdout
+        and "learning rate 0.1 and 0.2" in told.stdout
+    )
+    same = warm.ran(["-m", "theodolite", "compare", "small", "small"], tmp_path)
+    assert "No difference" in same.stdout
+    assert warm.ran(["-m", "theodolite", "compare", "small", "none"], tmp_path).returncode == 2

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from theodolite.io.workers import Processes, completed
 from theodolite.report.figures import verdict_figure
@@ -35,52 +35,6 @@ class Charted:
     breaks: Mapping[str, Verdict] = field(default_factory=dict)
     notes: str = ""
     code: str = ""
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """An assumption of a law, what breaks it, whether the break was seen (None: not tried), and its figure."""
-
-    html: str
-    change: str
-    seen: bool | None
-    figure: str
-
-
-@dataclass(frozen=True)
-class Card:
-    """A law on the front page; ``dots`` are its readings on a strip whose middle half is the band."""
-
-    id: str
-    name: str
-    topic: str
-    outcome: str
-    mark: str
-    claim: str
-    formula: str
-    resolution: str
-    erratum: bool
-    dots: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class LawSheet:
-    """Everything that a law's own page shows."""
-
-    law: Law
-    outcome: str
-    mark: str
-    claim: str
-    formula: str
-    erratum: str
-    refuted: bool | None
-    figure: str
-    rows: tuple[tuple[Row, Row | None], ...]
-    assumptions: tuple[Assumption, ...]
-    sources: tuple[str, ...]
-    method: str
-    notes: tuple[str, ...]
-    code: str
 
 
 def atlas_files(
@@ -112,7 +66,7 @@ def atlas_page(charted: Sequence[Charted], topics: Mapping[str, str], frame: Fra
 
 def _front(ordered: Sequence[Charted], topics: Mapping[str, str], frame: Frame) -> str:
     cards = [_card(one) for one in ordered]
-    ends = [card.outcome for card in cards]
+    ends = [card["outcome"] for card in cards]
     return rendered(
         "atlas.html.j2",
         title="Atlas of laws",
@@ -120,11 +74,11 @@ def _front(ordered: Sequence[Charted], topics: Mapping[str, str], frame: Frame) 
         cards=cards,
         topics=[
             (slug(topic), topic, topics.get(topic, "").partition(": ")[2] or topics.get(topic, ""))
-            for topic in dict.fromkeys(card.topic for card in cards)
+            for topic in dict.fromkeys(card["topic"] for card in cards)
         ],
         counts=[(end, count_words(end, ends.count(end)), ends.count(end)) for end in OUTCOMES],
         readings=sum(len(one.verdict.readings) for one in ordered),
-        errata=sum(card.erratum for card in cards),
+        errata=sum(card["erratum"] for card in cards),
     )
 
 
@@ -149,21 +103,22 @@ def _frames(charted: Sequence[Charted], places: Sequence[str], frame: Frame) -> 
         yield replace(frame, root="../", before=before, after=after)
 
 
-def _card(charted: Charted) -> Card:
+def _card(charted: Charted) -> dict[str, Any]:
+    """A law on the front page; ``dots`` are its readings on a strip whose middle half is the band."""
     law, end = charted.verdict.law, outcome(charted.verdict)
     factor = charted.verdict.resolution
-    return Card(
-        id=slug(law.name),
-        name=law.name,
-        topic=law.topic,
-        outcome=end,
-        mark=MARKS[end],
-        claim=unicode_prose(law.claim),
-        formula=_formula(law),
-        resolution=_noticed(factor),
-        erratum=bool(law.erratum),
-        dots=tuple(place for reading in charted.verdict.readings if (place := _place(reading)) is not None)[:12],
-    )
+    return {
+        "id": slug(law.name),
+        "name": law.name,
+        "topic": law.topic,
+        "outcome": end,
+        "mark": MARKS[end],
+        "claim": unicode_prose(law.claim),
+        "formula": _formula(law),
+        "resolution": _noticed(factor),
+        "erratum": bool(law.erratum),
+        "dots": tuple(place for reading in charted.verdict.readings if (place := _place(reading)) is not None)[:12],
+    }
 
 
 def _formula(law: Law) -> str:
@@ -194,35 +149,38 @@ def _place(reading: Reading) -> float | None:
     return round(min(97.0, max(3.0, 25 + 50 * (reading.measured - band.low) / wide)), 1)
 
 
-def _sheet(charted: Charted, references: Mapping[str, str]) -> LawSheet:
+def _sheet(charted: Charted, references: Mapping[str, str]) -> dict[str, Any]:
+    """Everything that a law's own page shows."""
     verdict = charted.verdict
     law, end = verdict.law, outcome(verdict)
     rows = [reading_row(reading, f"case-{n}") for n, reading in enumerate(verdict.readings)]
     wrong: list[Row | None] = [reading_row(reading, "") for reading in verdict.refuted]
     wrong = wrong or [None] * len(rows)
-    return LawSheet(
-        law=law,
-        outcome=end,
-        mark=MARKS[end],
-        claim=prose(law.claim),
-        formula=_formula(law),
-        erratum=prose(law.erratum) if law.erratum else "",
-        refuted=any(r.status in ("above", "below") for r in verdict.refuted) if verdict.refuted else None,
-        figure=verdict_figure(verdict) if verdict.readings else "",
-        rows=tuple(zip(rows, wrong, strict=True)),
-        assumptions=tuple(_assumption(text, change, charted.breaks.get(text)) for text, change in law.assumes.items()),
-        sources=tuple(source_entries(law.source, references)) if law.source else (),
-        method=_method(verdict),
-        notes=tuple(prose(" ".join(part.split())) for part in charted.notes.split("\n\n") if part.strip()),
-        code=charted.code,
-    )
+    return {
+        "law": law,
+        "outcome": end,
+        "mark": MARKS[end],
+        "claim": prose(law.claim),
+        "formula": _formula(law),
+        "erratum": prose(law.erratum) if law.erratum else "",
+        "refuted": any(r.status in ("above", "below") for r in verdict.refuted) if verdict.refuted else None,
+        "figure": verdict_figure(verdict) if verdict.readings else "",
+        "rows": tuple(zip(rows, wrong, strict=True)),
+        "assumptions": tuple(
+            _assumption(text, change, charted.breaks.get(text)) for text, change in law.assumes.items()
+        ),
+        "sources": tuple(source_entries(law.source, references)) if law.source else (),
+        "method": _method(verdict),
+        "notes": tuple(prose(" ".join(part.split())) for part in charted.notes.split("\n\n") if part.strip()),
+        "code": charted.code,
+    }
 
 
-def _assumption(text: str, change: Mapping[str, object] | None, broken: Verdict | None) -> Assumption:
+def _assumption(text: str, change: Mapping[str, object] | None, broken: Verdict | None) -> dict[str, Any]:
+    """An assumption of a law, what breaks it, whether the break was seen (None: not tried), and its figure."""
     figure = verdict_figure(broken) if broken is not None and broken.readings else ""
-    return Assumption(
-        prose(text), case_words(change) if change else "", None if broken is None else broken.broken, figure
-    )
+    seen = None if broken is None else broken.broken
+    return {"html": prose(text), "change": case_words(change) if change else "", "seen": seen, "figure": figure}
 
 
 def _method(verdict: Verdict) -> str:

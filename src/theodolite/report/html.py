@@ -37,14 +37,10 @@ def survey_page(
     plots = sum(len(group.plots) for section in sections for group in section.groups)
     return rendered(
         "survey.html.j2",
-        title=title,
         sections=sections,
-        skipped=skipped,
-        facts=facts,
-        counts=_survey_counts(answers, skipped),
         open_figures=plots <= FEW_FIGURES,
         laws=laws or {},
-        **_opened(opening),
+        **_around(title, answers, skipped, facts, opening),
     )
 
 
@@ -58,17 +54,8 @@ def watch_page(
     opening: Opening | None = None,
 ) -> str:
     """A run as one HTML document: readings with their series over steps, and its phases (first step, name, reason)."""
-    sections = survey_sections(answers)
-    return rendered(
-        "watch.html.j2",
-        title=title,
-        sections=sections,
-        skipped=skipped,
-        facts=facts,
-        counts=_survey_counts(answers, skipped),
-        phases=phases,
-        **_opened(opening),
-    )
+    around = _around(title, answers, skipped, facts, opening)
+    return rendered("watch.html.j2", sections=survey_sections(answers), phases=phases, **around)
 
 
 def survey_fragment(
@@ -80,19 +67,17 @@ def survey_fragment(
     opening: Opening | None = None,
 ) -> str:
     """The survey as an element with its own style, compact and without figures, for a notebook's cell."""
-    return rendered(
-        "fragment.html.j2",
-        title=title,
-        sections=shortened_sections(survey_sections(answers, figures=False), NOTEBOOK_ROWS),
-        skipped=skipped,
-        facts=facts,
-        counts=_survey_counts(answers, skipped),
-        **_opened(opening),
-    )
+    sections = shortened_sections(survey_sections(answers, figures=False), NOTEBOOK_ROWS)
+    return rendered("fragment.html.j2", sections=sections, **_around(title, answers, skipped, facts, opening))
 
 
-def _opened(opening: Opening | None) -> Mapping[str, Any]:
-    return (opening or Opening()).values()
+def _around(
+    title: str, answers: Sequence[Answer], skipped: Sequence[Skipped], facts: Mapping[str, str], opening: Opening | None
+) -> dict[str, Any]:
+    """What every page has around its readings: what it opens with, how many have each status, and the facts beside them."""
+    counts: dict[str, int] = {**status_counts(answers), "skipped": len(skipped)}
+    told = [(status, count_words(status, count), count) for status, count in counts.items()]
+    return {"title": title, "skipped": skipped, "facts": facts, "counts": told, **(opening or Opening()).values()}
 
 
 def count_words(status: str, count: int) -> str:
@@ -102,8 +87,3 @@ def count_words(status: str, count: int) -> str:
     ('agrees', 'agree', 'holds', 'above')
     """
     return status if count == 1 and status in ("agrees", "holds") else COUNT_WORDS.get(status, status)
-
-
-def _survey_counts(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> list[tuple[str, str, int]]:
-    counts: dict[str, int] = {**status_counts(answers), "skipped": len(skipped)}
-    return [(status, count_words(status, count), count) for status, count in counts.items()]

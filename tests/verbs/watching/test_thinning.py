@@ -22,6 +22,15 @@ from theodolite.verbs.watching.watched_run import moment_of
 LAST_STEP = "change of the loss by the last step, measured over predicted"
 
 
+@pytest.fixture(scope="module")
+def standard():
+    """A run whose looks are whole, without curvature, and without a gradient."""
+    with pytest.MonkeyPatch.context() as patch:
+        run = Run(patch, every=2, budget=0.2)
+        run.train(1201)
+    return run
+
+
 class Run:
     """A small classifier in training, whose passes cost so many nominal seconds."""
 
@@ -95,7 +104,7 @@ def test_a_look_reads_as_many_samples_as_training_has_in_a_batch(monkeypatch):
 def test_every_look_reads_the_loss_the_way_and_held_out_data(monkeypatch):
     run = Run(monkeypatch, level="cheap")
     run = Run(monkeypatch, level="cheap", validation=(run.x, run.y))
-    watch = run.train(2001)
+    watch = run.train(801)
     thin = [record for record in watch.records if not is_whole(record)]
     assert thin
     for record in thin:
@@ -105,8 +114,8 @@ def test_every_look_reads_the_loss_the_way_and_held_out_data(monkeypatch):
         assert "1 % of the work of training" in record.notes[-1]
 
 
-def test_a_standard_look_leaves_out_curvature_first_and_then_the_gradient(monkeypatch):
-    watch = Run(monkeypatch, every=2, budget=0.2).train(1201)
+def test_a_standard_look_leaves_out_curvature_first_and_then_the_gradient(standard):
+    watch = standard.watch
     assert {record.facts.get(THINNED, 0.0) for record in watch.records} == {0.0, 1.0, 2.0}
     bare = next(r for r in watch.records if r.facts.get(THINNED) == 2.0)
     assert left_out(bare) == ("last-step", "sharpness", "kernel-drift", "collapse")
@@ -144,9 +153,9 @@ def test_training_is_bit_for_bit_the_same_under_thinned_looks(monkeypatch):
         assert torch.equal(one, other)
 
 
-def test_the_page_keeps_what_was_read_last_with_its_step(monkeypatch):
-    run = Run(monkeypatch, every=2, budget=0.2)
-    run.train(1201)
+def test_the_page_keeps_what_was_read_last_with_its_step(standard, monkeypatch):
+    run = standard
+    monkeypatch.setattr(watching, "price", lambda subject: Price(1e-3, 1e-4))
     for _ in range(10):
         if is_whole(run.watch.records[-1]):
             run.train(50)

@@ -11,7 +11,7 @@ from fixtures.trained import clouds, network
 from fixtures.watched import Watch
 from theodolite.evidence.batches import batches
 from theodolite.evidence.start import origin_tensors, steps_made
-from theodolite.verbs.watching.optimizer_events import OptimizerEvents
+from theodolite.verbs.watching.training_hooks.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.watched_run import subject_of_run
 
 

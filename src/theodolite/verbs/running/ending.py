@@ -18,7 +18,7 @@ from theodolite.io.files import json_ready, write_atomically
 from theodolite.report.diagnosis import SHOWN
 from theodolite.verbs.running.observing import Observer, said
 from theodolite.verbs.running.probes import Steps
-from theodolite.verbs.watching.training import is_silent
+from theodolite.verbs.watching.training_hooks.training import is_silent
 
 if TYPE_CHECKING:
     from theodolite.core.subject import Subject

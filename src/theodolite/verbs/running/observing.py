@@ -34,9 +34,9 @@ from theodolite.verbs.running.tape import Program, Tape, program_of_sum
 from theodolite.verbs.watching.alarms import Alarms
 from theodolite.verbs.watching.look_context import Level
 from theodolite.verbs.watching.records import Record
-from theodolite.verbs.watching.sharded import Gathered, is_sharded
-from theodolite.verbs.watching.silent_errors import BACKWARD, FEWEST, NO_GRADIENT, NO_STEP, REACHED
-from theodolite.verbs.watching.training import autocast_now, is_silent
+from theodolite.verbs.watching.training_hooks.sharded import Gathered, is_sharded
+from theodolite.verbs.watching.training_hooks.silent_errors import BACKWARD, FEWEST, NO_GRADIENT, NO_STEP, REACHED
+from theodolite.verbs.watching.training_hooks.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
 from theodolite.verbs.watching.watched_run import moment_of
 

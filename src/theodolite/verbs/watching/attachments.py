@@ -23,16 +23,16 @@ from theodolite.measure.dynamics import bare_optimizer, parameters_left_out
 from theodolite.measure.dynamics._silent_facts import unregistered
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.watching.alarms import LOG, Alarms, Listener
-from theodolite.verbs.watching.gradient_noise import MicroBatches, RankNoise
-from theodolite.verbs.watching.harmless_hooks import harmless
 from theodolite.verbs.watching.layers import stays
-from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks, TrainingLosses
-from theodolite.verbs.watching.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.records import Record
-from theodolite.verbs.watching.sharded import Gathered
-from theodolite.verbs.watching.silent_errors import SilentErrors, shared_store
-from theodolite.verbs.watching.step_trace import StepTrace
-from theodolite.verbs.watching.training import (
+from theodolite.verbs.watching.training_hooks.gradient_noise import MicroBatches, RankNoise
+from theodolite.verbs.watching.training_hooks.harmless_hooks import harmless
+from theodolite.verbs.watching.training_hooks.loss_between_looks import LossBetweenLooks, TrainingLosses
+from theodolite.verbs.watching.training_hooks.optimizer_events import OptimizerEvents
+from theodolite.verbs.watching.training_hooks.sharded import Gathered
+from theodolite.verbs.watching.training_hooks.silent_errors import SilentErrors, shared_store
+from theodolite.verbs.watching.training_hooks.step_trace import StepTrace
+from theodolite.verbs.watching.training_hooks.training import (
     LastStep,
     Training,
     TrainingPrecision,
@@ -41,7 +41,7 @@ from theodolite.verbs.watching.training import (
     is_silent,
     quiet_backends,
 )
-from theodolite.verbs.watching.training_batches import TrainingBatches
+from theodolite.verbs.watching.training_hooks.training_batches import TrainingBatches
 from theodolite.verbs.watching.watched_run import STEPS, TRIED, odd_batch, run_of, tried_step
 from theodolite.verbs.watching.writers import scalar_writer, write_scalars
 

@@ -40,7 +40,7 @@ from theodolite.measure.dynamics import (
     update_rule,
 )
 from theodolite.theory.dynamics import step_size_edge, update_edge
-from theodolite.verbs.watching.training import Training, bytes_of, most_bytes, room_beside
+from theodolite.verbs.watching.training_hooks.training import Training, bytes_of, most_bytes, room_beside
 
 if TYPE_CHECKING:
     from theodolite.theory.dynamics.stationarity import Sampler

@@ -12,7 +12,7 @@ from theodolite.verbs.watching.look_context import Batching, Carried, Level, Loo
 from theodolite.verbs.watching.looks import LOOKS, Look, is_dear, looks_of, trouble_in
 from theodolite.verbs.watching.records import THINNED, Record, thinned_note
 from theodolite.verbs.watching.thinning import LookAccount, LookPrices, Size, doubt
-from theodolite.verbs.watching.training import most_bytes
+from theodolite.verbs.watching.training_hooks.training import most_bytes
 from theodolite.verbs.watching.watched_run import facts_beside
 
 

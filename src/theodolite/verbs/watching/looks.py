@@ -17,11 +17,11 @@ from theodolite.core.reading import SIGMAS, Band, Reading
 from theodolite.instruments.sharpness import sharpness_meaning
 from theodolite.measure.dynamics import thinned_travel, thinned_weights, weight_travel
 from theodolite.theory.dynamics import StepQuality, step_quality
-from theodolite.verbs.watching.gradient_noise import accumulation_readings
 from theodolite.verbs.watching.look_context import CLOSE, LARGE, LEVELS, Level, LookContext
-from theodolite.verbs.watching.loss_between_looks import loss_as_evaluated
 from theodolite.verbs.watching.tangent import kernel_readings
 from theodolite.verbs.watching.thinning import Size
+from theodolite.verbs.watching.training_hooks.gradient_noise import accumulation_readings
+from theodolite.verbs.watching.training_hooks.loss_between_looks import loss_as_evaluated
 
 LOSS, SHARPNESS = "loss on the probe", "largest Hessian eigenvalue"
 PRECONDITIONED = "largest preconditioned Hessian eigenvalue"

@@ -26,12 +26,12 @@ from theodolite.verbs.watching.attachments import Attachments, FindingListener, 
 from theodolite.verbs.watching.history import answers_of, facts_of, history_of, skipped_of
 from theodolite.verbs.watching.look_context import LEVELS, Batching, Carried, Level
 from theodolite.verbs.watching.look_reader import LookReader
-from theodolite.verbs.watching.optimizer_events import optimizer_lr, optimizer_momentum
 from theodolite.verbs.watching.records import Record, StoredRecords
-from theodolite.verbs.watching.sharded import Gathered, is_sharded
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
 from theodolite.verbs.watching.thinning import DANGER, FEWEST, SAMPLES, SPREAD, LookAccount, LookPrices
-from theodolite.verbs.watching.training_batches import TrainingBatches
+from theodolite.verbs.watching.training_hooks.optimizer_events import optimizer_lr, optimizer_momentum
+from theodolite.verbs.watching.training_hooks.sharded import Gathered, is_sharded
+from theodolite.verbs.watching.training_hooks.training_batches import TrainingBatches
 from theodolite.verbs.watching.watched_run import held_out_batches, subject_of_run, thinned_batches, thinned_subject
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from theodolite.report.opening import Opening
     from theodolite.theory.dynamics.stationarity import Sampler
     from theodolite.verbs.diagnosis import Diagnosis
-    from theodolite.verbs.watching.silent_errors import SilentErrors
+    from theodolite.verbs.watching.training_hooks.silent_errors import SilentErrors
 
 
 def _assumed_loss(output: Any, target: Any) -> Tensor:

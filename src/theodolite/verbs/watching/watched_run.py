@@ -19,13 +19,13 @@ from theodolite.evidence.batches import joined, rows_of
 from theodolite.io.batches import Batch, Batches, as_given
 from theodolite.measure.dynamics.training_copies import copied_training
 from theodolite.verbs.watching.layers import layer_facts, starting_entries
-from theodolite.verbs.watching.loss_between_looks import mean_loss
 from theodolite.verbs.watching.records import Record, last_standing
-from theodolite.verbs.watching.training_batches import MOST_BATCHES
+from theodolite.verbs.watching.training_hooks.loss_between_looks import mean_loss
+from theodolite.verbs.watching.training_hooks.training_batches import MOST_BATCHES
 
 if TYPE_CHECKING:
     from theodolite.verbs.watching.look_context import LookContext
-    from theodolite.verbs.watching.step_trace import Spike
+    from theodolite.verbs.watching.training_hooks.step_trace import Spike
     from theodolite.verbs.watching.watch import Watch
 
 LARGEST_TRIED, WORK, STEPS, TRIED = 1 << 21, 2.0, 60, 2

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 from fixtures.watched import Watch
-from theodolite.verbs.watching.loss_between_looks import LossBetweenLooks
+from theodolite.verbs.watching.training_hooks.loss_between_looks import LossBetweenLooks
 
 PATH = Path(__file__).parents[3] / "benchmarks" / "watch_phases.py"
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.verbs.watching.harmless_hooks import harmless
+from theodolite.verbs.watching.training_hooks.harmless_hooks import harmless
 
 EARLY, GROWTH, KEPT = 8, 1.25, 64
 """Norms of gradients are read in so many first steps, then in steps further apart by this factor, and so often in all."""

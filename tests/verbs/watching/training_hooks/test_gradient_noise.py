@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from fixtures.watched import Watch
 from theodolite.measure.dynamics import accumulated_noise, gradient_moments
-from theodolite.verbs.watching.gradient_noise import RankNoise
+from theodolite.verbs.watching.training_hooks.gradient_noise import RankNoise
 
 SHARE = "share of noise in the squared gradient of a step"
 SCALE = "simple noise scale in samples"

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 import theodolite as th
-from theodolite.verbs.watching import harmless_hooks
-from theodolite.verbs.watching.optimizer_events import OptimizerEvents
-from theodolite.verbs.watching.silent_errors import SilentErrors
-from theodolite.verbs.watching.step_trace import StepTrace
+from theodolite.verbs.watching.training_hooks import harmless_hooks
+from theodolite.verbs.watching.training_hooks.optimizer_events import OptimizerEvents
+from theodolite.verbs.watching.training_hooks.silent_errors import SilentErrors
+from theodolite.verbs.watching.training_hooks.step_trace import StepTrace
 
 HOOKS = ((SilentErrors, "_arrived"), (StepTrace, "_read"), (OptimizerEvents, "_arrived"))
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from fixtures.trained import clouds, network
-from theodolite.verbs.watching.training_batches import TrainingBatches
+from theodolite.verbs.watching.training_hooks.training_batches import TrainingBatches
 
 
 def loop(model, batches, loss=cross_entropy, scale=1.0):

@@ -61,7 +61,7 @@ def test_a_training_without_a_spike_has_none():
 
 
 def test_a_loss_that_is_told_is_used_where_targets_are_not_seen():
-    from theodolite.verbs.watching.step_trace import StepTrace
+    from theodolite.verbs.watching.training_hooks.step_trace import StepTrace
 
     torch.manual_seed(0)
     model = nn.Linear(8, 8)

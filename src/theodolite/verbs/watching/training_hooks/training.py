@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import InputError
 from theodolite.measure.dynamics import AccumulatedNoise
-from theodolite.verbs.watching.harmless_hooks import harmless
+from theodolite.verbs.watching.training_hooks.harmless_hooks import harmless
 
 
 class LastStep:

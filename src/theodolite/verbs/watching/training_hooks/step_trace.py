@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import figure
 from theodolite.io.batches import Batch
-from theodolite.verbs.watching.harmless_hooks import harmless
+from theodolite.verbs.watching.training_hooks.harmless_hooks import harmless
 
 BLOCK, BEFORE, FEWEST = 16, 32, 12
 """Steps that are read together, those before a jump that it is held against, and how many of them there must be."""

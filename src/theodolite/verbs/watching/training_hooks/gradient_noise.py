@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from theodolite.core.reading import Reading
 from theodolite.measure.dynamics import AccumulatedNoise, accumulated_noise, noise_of_ranks
 from theodolite.measure.dynamics.micro_batches import FEWEST as FEWEST_STEPS
-from theodolite.verbs.watching.harmless_hooks import harmless
-from theodolite.verbs.watching.optimizer_events import OptimizerEvents
+from theodolite.verbs.watching.training_hooks.harmless_hooks import harmless
+from theodolite.verbs.watching.training_hooks.optimizer_events import OptimizerEvents
 
 if TYPE_CHECKING:
     from theodolite.verbs.watching.look_context import LookContext

@@ -21,7 +21,7 @@ from theodolite.core.checks import tensors_in
 from theodolite.core.model_wrappers import part_for
 from theodolite.evidence.drawn_outputs import members_of, rebuilt
 from theodolite.io.batches import TARGETS, Batch
-from theodolite.verbs.watching.harmless_hooks import harmless
+from theodolite.verbs.watching.training_hooks.harmless_hooks import harmless
 
 MOST_BATCHES, MOST_SAMPLES, MOST_BYTES = 2048, 16_384, 1 << 26
 """What is kept at most."""

@@ -25,7 +25,7 @@ from theodolite.measure.dynamics._silent_facts import (
     state_rounded,
     tied_names,
 )
-from theodolite.verbs.watching.harmless_hooks import harmless
+from theodolite.verbs.watching.training_hooks.harmless_hooks import harmless
 
 SMALL, ENTRIES = 4096, 64
 """Entries of the largest gradient that is read, and entries of a mark."""

@@ -7,7 +7,7 @@ from torch import nn
 import theodolite as th
 from theodolite.evidence.start import passes
 from theodolite.evidence.trial import AS_IT_IS, Trial
-from theodolite.verbs.watching.optimizer_events import OptimizerEvents
+from theodolite.verbs.watching.training_hooks.optimizer_events import OptimizerEvents
 from theodolite.verbs.watching.watched_run import run_of, subject_of_run
 
 

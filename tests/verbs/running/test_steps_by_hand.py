@@ -1,0 +1,71 @@
+"""Steps that a script makes without an optimizer."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def ran(command, folder):
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=folder, timeout=280, check=False
+    )
+
+
+BY_HAND = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+x = torch.randn(64, 3)
+for step in range(40):
+    model.zero_grad()
+    loss = torch.nn.functional.mse_loss(model(x), x[:, :1])
+    loss.backward()
+    STEP
+print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "for p in model.parameters(): p.data.add_(p.grad, alpha=-0.1)",
+        "torch._foreach_add_([p.data for p in model.parameters()], [p.grad for p in model.parameters()], alpha=-0.1)",
+        "exec('with torch.no_grad():\\n for p in model.parameters(): p -= 0.1 * p.grad')",
+    ],
+)
+def test_steps_by_hand_are_seen_with_their_size(tmp_path, warm, step):
+    (tmp_path / "hand.py").write_text(BY_HAND.replace("STEP", step))
+    watched = warm.ran(["-m", "theodolite", "run", "--every", "5", "hand.py"], tmp_path)
+    assert watched.stdout == warm.ran(["hand.py"], tmp_path).stdout
+    assert "watching Linear with steps by hand, loss mse_loss" in watched.stderr
+    told = json.loads((tmp_path / "run" / "run.json").read_text())
+    rates = [row["lr"] for row in told["readings"]]
+    assert rates[-1] == pytest.approx(0.1, rel=1e-4) and max(row["step"] for row in told["readings"]) == 40
+
+
+BARE = """
+import torch
+torch.manual_seed(0)
+x, w = torch.randn(40, 3), torch.zeros(3, 1, requires_grad=True)
+for step in range(30):
+    loss = ((x @ w - x.sum(1, keepdim=True)) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad = None
+print(round(loss.item(), 6))
+"""
+
+
+def seen_of(tmp_path, warm, code):
+    (tmp_path / "train.py").write_text(code)
+    watched = warm.ran(["-m", "theodolite", "run", "--out", "seen", "train.py"], tmp_path)
+    return watched, json.loads((tmp_path / "seen" / "run.json").read_text())
+
+
+def test_plain_tensors_trained_by_hand_are_watched_with_their_batches(tmp_path, warm):
+    watched, told = seen_of(tmp_path, warm, BARE)
+    assert "watching tensors with steps by hand" in watched.stderr
+    assert watched.stdout.strip() and not told["diagnosis"]["findings"]
