@@ -9,15 +9,8 @@ from fixtures.judging import subject_of
 from fixtures.trained import batches_of, clouds, network, patient, trained
 from theodolite import catalogue
 from theodolite.ailments.regularised_too_hard import with_decay
-from theodolite.evidence.experiment import (
-    Experiment,
-    Intervention,
-    _catches_up,
-    experiment,
-    found_by,
-    has_won,
-    longest_trial,
-)
+from theodolite.evidence.experiment import Experiment, _catches_up, experiment, has_won, longest_trial
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.task import Score
 from theodolite.evidence.trial import AS_IT_IS, Change
 from theodolite.evidence.work import Work, work_of

@@ -24,7 +24,7 @@ from theodolite.evidence.batches import (
     shuffled,
     training_and_held_out,
 )
-from theodolite.evidence.experiment import Intervention, Outcome, found_by
+from theodolite.evidence.interventions import Intervention, Outcome, found_by
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import A_FEW, SURE

@@ -21,7 +21,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import all_targets, batches, joined, rows_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.drawn_outputs import members_of
-from theodolite.evidence.experiment import Intervention, found_by
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.kernel_machine import classes_in, is_random_order
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import scores, skill, task

@@ -12,7 +12,7 @@ from functools import partial
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import slopes_of
-from theodolite.evidence.experiment import Intervention, found_by
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite
 from theodolite.evidence.thresholds import WORTH

@@ -20,7 +20,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of, quiet
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
+from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.thresholds import NOTHING, RARELY, ROWS, THOUSANDFOLD
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch

@@ -18,7 +18,7 @@ from torch import Tensor
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, batches
-from theodolite.evidence.experiment import Intervention, found_by
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.loss_checks import (
     agrees_with_cross_entropy,

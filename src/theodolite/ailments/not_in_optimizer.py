@@ -16,7 +16,7 @@ from theodolite.core.run import Run
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch
-from theodolite.evidence.experiment import Intervention, found_by
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.layer_signals import parameters_held, signals
 from theodolite.evidence.start import origin_tensors
 from theodolite.evidence.thresholds import CRITICAL

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.constant_answers import constant_loss
-from theodolite.evidence.experiment import Intervention, found_by
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.loss_checks import cross_entropy_for, entropy_loss
 from theodolite.evidence.output_tail import OutputTail, floors, output_tail, reach, reach_of_entries
 from theodolite.evidence.task import is_finite, task

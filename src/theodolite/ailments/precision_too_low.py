@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, found_by, has_won
+from theodolite.evidence.experiment import has_won
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite
 from theodolite.evidence.thresholds import CRITICAL

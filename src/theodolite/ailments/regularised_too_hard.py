@@ -20,7 +20,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.drawn_outputs import members_of
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.interventions import Intervention, Outcome, finding_of
 from theodolite.evidence.start import decay_of, largest_lr, steps_made, was_trained
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import A_FEW, LADDER, MOST, PARTS, ROWS, WORTH

@@ -18,7 +18,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, joined, rows_of
 from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import members_of, quiet
-from theodolite.evidence.experiment import Intervention, found_by
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.start import steps_made
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, ROUNDING, ROWS

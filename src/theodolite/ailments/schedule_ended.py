@@ -17,7 +17,8 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, found_by, longest_trial
+from theodolite.evidence.experiment import longest_trial
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.start import base_lr, is_warming_up, largest_lr
 from theodolite.evidence.thresholds import CRITICAL, NOTHING, WORTH
 from theodolite.evidence.trial import Change, warming_up

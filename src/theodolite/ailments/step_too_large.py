@@ -18,7 +18,8 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding, figure
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_fitted, step_ladder
+from theodolite.evidence.experiment import has_fitted
+from theodolite.evidence.interventions import Intervention, Outcome, finding_of, step_ladder
 from theodolite.evidence.start import decay_of, largest_lr
 from theodolite.evidence.thresholds import (
     CRITICAL,

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of, has_fitted, step_ladder
+from theodolite.evidence.experiment import has_fitted
+from theodolite.evidence.interventions import Intervention, Outcome, finding_of, step_ladder
 from theodolite.evidence.start import is_warming_up, largest_lr
 from theodolite.evidence.thresholds import LADDER, PART
 from theodolite.evidence.trial import Change, Trial

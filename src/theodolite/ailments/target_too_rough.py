@@ -18,7 +18,7 @@ from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.model_wrappers import copied_model
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
-from theodolite.evidence.experiment import Intervention, Outcome, found_by
+from theodolite.evidence.interventions import Intervention, Outcome, found_by
 from theodolite.evidence.start import at_weights, beginning, planned_steps, steps_are_known
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import A_FEW, FEWEST, SAMPLES, WORTH

@@ -17,7 +17,7 @@ from theodolite.ailments.inputs_not_scaled import standardized_rows, unscaled_in
 from theodolite.core.ailment import Ailment, Finding, figure
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
-from theodolite.evidence.experiment import Intervention, Outcome, found_by
+from theodolite.evidence.interventions import Intervention, Outcome, found_by
 from theodolite.evidence.kernel_machine import COLUMNS
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import NOTHING

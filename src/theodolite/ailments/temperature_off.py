@@ -23,7 +23,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
-from theodolite.evidence.experiment import Intervention, found_by
+from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.output_tail import least_loss
 from theodolite.evidence.thresholds import NOTHING, ROWS, WORTH
 from theodolite.evidence.trial import Change

@@ -21,7 +21,7 @@ from theodolite.core.ailment import Ailment, Finding, few_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, is_thinned, judged_is_trained, samples
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
+from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.start import largest_lr
 from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MANY, PART, ROUNDING

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of
+from theodolite.evidence.interventions import Intervention, Outcome, finding_of
 from theodolite.evidence.start import after_steps, ended_early, steps_are_known, steps_made, was_trained
 from theodolite.evidence.task import is_finite
 from theodolite.evidence.thresholds import A_RUN, NOTHING, SHORT, SURE

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
-from theodolite.evidence.experiment import Intervention
+from theodolite.evidence.interventions import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.thresholds import CRITICAL, WELL
 from theodolite.measure.propagation.one_pass import VitalSigns

@@ -18,7 +18,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
 from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
-from theodolite.evidence.experiment import Intervention
+from theodolite.evidence.interventions import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.start import at_weights, origin_tensors
 from theodolite.evidence.thresholds import CRITICAL, NEARLY_ALL, WORTH

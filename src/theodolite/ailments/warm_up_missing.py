@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of, longest_trial
+from theodolite.evidence.experiment import longest_trial
+from theodolite.evidence.interventions import Intervention, Outcome, finding_of
 from theodolite.evidence.start import largest_lr, planned_steps
 from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, DEPTH, WORTH
 from theodolite.evidence.trial import Change, warming_up

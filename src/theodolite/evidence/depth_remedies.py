@@ -15,7 +15,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.drawn_outputs import quiet
-from theodolite.evidence.experiment import Intervention, Outcome, finding_of, found_by
+from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.layer_signals import activation_in, merged_places, signals, signals_at_start
 from theodolite.evidence.start import largest_lr
 from theodolite.evidence.thresholds import WORTH

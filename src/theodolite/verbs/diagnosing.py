@@ -166,7 +166,8 @@ def _ask(one: Ailment, subject: Subject, found: Judgement) -> None:
 
 def _experiment(subject: Subject, able: list[Ailment], found: Judgement) -> None:
     """Try all interventions, unless an exact fact already says that the training is not what it is meant to be."""
-    from theodolite.evidence.experiment import LONGER, Intervention, experiment, has_won, take_on
+    from theodolite.evidence.experiment import LONGER, experiment, has_won, take_on
+    from theodolite.evidence.interventions import Intervention
     from theodolite.evidence.start import steps_made
 
     signs = {one.name for one in able if one.sign is not None}
