@@ -63,3 +63,28 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("classes-unbalanced", build(seed))
+
+
+class Decay(nn.Module):
+    """What is left of du/dt + u = 0, whose solution begins at 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+
+    def forward(self, t: Tensor) -> Tensor:
+        with torch.enable_grad():
+            t = t.detach().requires_grad_(True)
+            u = 1 + t * self.inner(t)
+            (slope,) = torch.autograd.grad(u.sum(), t, create_graph=True)
+        return slope + u
+
+
+@pytest.mark.parametrize(("model", "found"), [(Decay, False), (lambda: nn.Linear(1, 1), True)])
+def test_targets_of_zero_are_a_fault_unless_a_residual_is_asked_for(model, found):
+    torch.manual_seed(0)
+    own = model()
+    optimizer = torch.optim.Adam(own.parameters(), lr=1e-3)
+    data = (torch.rand(256, 1), torch.zeros(256, 1))
+    case = {"model": own, "data": data, "loss": nn.functional.mse_loss, "optimizer": optimizer}
+    assert bool(alarms("classes-unbalanced", case)) is found
