@@ -16,7 +16,6 @@ from torch import Tensor
 
 from theodolite.ailments.labels_ignored import none_counts
 from theodolite.core.ailment import Ailment, Finding, evidence
-from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import all_targets, batches, joined, rows_of, samples, validation_batches
@@ -43,7 +42,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     alone = _one_target(targets)
     if alone:
         # those that the loss leaves out are told of by labels-ignored; of a generator's answers the target is not one
-        if not none_counts(subject, batches(subject)[0]) and _is_answered(subject) and not _is_residual(subject):
+        if not none_counts(subject, batches(subject)[0]) and _is_answered(subject):
             yield alone
         return
     classes = None if task(subject).kind == "numbers" else classes_in(targets)  # counts are no classes
@@ -135,22 +134,6 @@ def _is_answered(subject: Subject) -> bool:
     with untouched(subject.model), torch.no_grad():
         answers = members_of(subject.answer(batch))
     return any(answer.numel() == batch.target.numel() for answer in answers)
-
-
-def _is_residual(subject: Subject) -> bool:
-    """Whether targets of 0 ask the model for something, as the residual of an equation does.
-
-    A network whose weights are 0 answers 0, or 1/2 behind a sigmoid; what else it answers is not up to its weights.
-    """
-    batch = batches(subject)[0]
-    if subject.model is None or task(subject).kind == "classes" or bool(batch.target.any()):
-        return False
-    bare = copied_model(subject.model)
-    with untouched(bare), torch.no_grad():
-        for parameter in bare.parameters():
-            parameter.zero_()
-        answers = members_of(subject.answer(batch, bare))
-    return any(bool(((answer != 0) & (answer != 0.5)).any()) for answer in answers)
 
 
 def _one_target(targets: Tensor | None) -> Finding | None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.lazy_torch import is_tensor
+from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.drawn_outputs import is_coupled, members_of, quiet
@@ -280,7 +281,10 @@ def samples(subject: Subject) -> Sample | None:
 
 
 def reads_targets(subject: Subject) -> bool:
-    """Whether the loss depends on the targets; one made for learning without labels is given something in their place."""
+    """Whether the loss depends on the targets, and they say something.
+
+    A loss made for learning without labels is given something in their place, and the residual of an equation is asked to be 0.
+    """
 
     def measured() -> bool:
         model, loss = subject.model, subject.loss
@@ -296,9 +300,21 @@ def reads_targets(subject: Subject) -> bool:
                 values = [_drawn_alike(loss, answer, other) for other in (target, *others)]
             except Exception:  # it refuses other targets, so it reads them
                 return True
-        return len(set(values)) > 1 or not math.isfinite(values[0])
+            if len(set(values)) == 1 and math.isfinite(values[0]):
+                return False
+            return not target.is_floating_point() or bool(target.any()) or not _is_residual(subject, batch)
 
     return bool(subject.once("reads targets", measured))
+
+
+def _is_residual(subject: Subject, batch: Batch) -> bool:
+    """Whether the model's answer is not up to its weights alone: with weights of 0 it is neither 0 nor 1/2, a sigmoid's."""
+    assert subject.model is not None
+    bare = copied_model(subject.model)
+    for parameter in bare.parameters():
+        parameter.zero_()
+    answers = members_of(subject.answer(batch, bare))
+    return any(bool((answer.isfinite() & (answer != 0) & (answer != 0.5)).any()) for answer in answers)
 
 
 def samples_coupled(subject: Subject) -> bool:
