@@ -62,3 +62,16 @@ def test_a_loss_that_compares_answers_with_each_other_has_that_of_equal_ones(kin
     }
     one = subject(Reshaped(3, 4), torch.zeros(96), losses[kind])
     assert constant_loss(one) == pytest.approx(0.7 if kind == "triplets" else math.nan, abs=1e-5, nan_ok=True)
+
+
+def test_a_constant_that_every_sample_is_content_with_is_no_reference():
+    """A residual, its slope and the curve itself: a curve of 1 everywhere has no loss, and is no solution."""
+
+    def equation(o, y):
+        return o[:, 0].square().mean() + (y[:, 0] * (o[:, 1] - 1).square()).mean()
+
+    start = (torch.arange(512) % 8 == 0).float()[:, None]
+    one = subject(Reshaped(2), start, equation, n=512)
+    assert math.isnan(constant_loss(one))
+    noisy = subject(Reshaped(2), start + 1e-3 * torch.randn(512, 1, generator=G), lambda o, y: F.mse_loss(o[:, :1], y), n=512)
+    assert constant_loss(noisy) == pytest.approx(float(start.var()), rel=0.1)

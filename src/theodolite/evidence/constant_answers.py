@@ -14,7 +14,7 @@ from theodolite.evidence.batches import batches, first_rows, reads_targets, trai
 from theodolite.evidence.drawn_outputs import Shape, drawn_outputs, members_of, output_shapes, quiet, rebuilt, size_of
 from theodolite.evidence.output_tail import least_loss
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import A_FEW, AT_ONCE, CRITICAL, MANY, ROUNDING, ROWS, SEARCH
+from theodolite.evidence.thresholds import A_FEW, AT_ONCE, CRITICAL, MANY, ROUNDING, ROWS, SAME, SEARCH
 from theodolite.io.batches import Batch
 
 
@@ -222,11 +222,29 @@ def _fitted(
             seeker.step(closure)
         with torch.no_grad(), quiet():
             least, beyond = float(mean()), float(mean(2.0))
+        perfect = _is_perfect(subject, answer, few[0])
     except Exception:  # the loss refuses such answers
         return None
     if not math.isfinite(least) or beyond < least - CRITICAL * abs(least):
         return None  # a loss that falls without end has no least
+    if perfect:
+        return None  # inputs have no say in the loss then, but in what the model can answer
     return lambda count: answer(count)
+
+
+def _is_perfect(subject: Subject, answer: Callable[[int], Any], batch: Batch) -> bool:
+    """Whether no sample would rather have another answer than the constant, beside what each says to one that is off by 1."""
+
+    def pull(off: float) -> float:
+        assert subject.loss is not None
+        given = answer(len(batch))
+        parts = [(t.detach() + off).requires_grad_() for t in members_of(given)]
+        with torch.enable_grad(), quiet():
+            value = subject.loss(rebuilt(given, parts), batch.target).float().sum()
+            found = torch.autograd.grad(value, parts, allow_unused=True)
+        return math.sqrt(sum(float(g.float().square().sum()) for g in found if g is not None))
+
+    return pull(0.0) <= SAME * pull(1.0)
 
 
 def _begin_at_the_mean(free: Tensor, few: Sequence[Batch]) -> None:
