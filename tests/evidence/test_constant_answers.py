@@ -73,5 +73,7 @@ def test_a_constant_that_every_sample_is_content_with_is_no_reference():
     start = (torch.arange(512) % 8 == 0).float()[:, None]
     one = subject(Reshaped(2), start, equation, n=512)
     assert math.isnan(constant_loss(one))
-    noisy = subject(Reshaped(2), start + 1e-3 * torch.randn(512, 1, generator=G), lambda o, y: F.mse_loss(o[:, :1], y), n=512)
+    noisy = subject(
+        Reshaped(2), start + 1e-3 * torch.randn(512, 1, generator=G), lambda o, y: F.mse_loss(o[:, :1], y), n=512
+    )
     assert constant_loss(noisy) == pytest.approx(float(start.var()), rel=0.1)
