@@ -241,8 +241,8 @@ def _is_perfect(subject: Subject, answer: Callable[[int], Any], batch: Batch) ->
         parts = [(t.detach() + off).requires_grad_() for t in members_of(given)]
         with torch.enable_grad(), quiet():
             value = subject.loss(rebuilt(given, parts), batch.target).float().sum()
-            found = torch.autograd.grad(value, parts, allow_unused=True)
-        return math.sqrt(sum(float(g.float().square().sum()) for g in found if g is not None))
+            found = torch.autograd.grad(value, parts, materialize_grads=True)
+        return math.hypot(*(float(g.float().norm()) for g in found))
 
     return pull(0.0) <= SAME * pull(1.0)
 
