@@ -206,7 +206,7 @@ def _end_without(observer: Observer, *, quiet: bool) -> None:
     found = observer.values()
     if not found and not observer._alarms.standing:
         if not quiet:
-            said("nothing was watched: no backward pass followed by a step was seen (gradients by torch.func are not)")
+            said("nothing was watched: no backward pass followed by a step was seen")
         return
     write_atomically(observer.out / "run.json", json.dumps(json_ready(_values(observer)), indent=2) + "\n")
     place = _page(observer, observer.out)

@@ -28,6 +28,7 @@ from theodolite.evidence.batches import MOST_SAMPLES
 from theodolite.measure.dynamics import bare_optimizer
 from theodolite.measure.dynamics._silent_facts import checkpoint_left_out, generator_shared, restored_itself
 from theodolite.verbs.diagnosing import alarms_of
+from theodolite.verbs.running.functional import TRANSFORMS, Functional, bare, is_transformed
 from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
 from theodolite.verbs.running.steps_by_hand import StepsByHand
 from theodolite.verbs.running.tape import Program, Tape, program_of_sum
@@ -111,6 +112,8 @@ class Observer:
     _values: list[Tensor] = field(default_factory=list)
     _seen: dict[int, SeenOptimizer] = field(default_factory=dict)
     _made: Any = field(default_factory=weakref.WeakSet)
+    _functional: Functional = field(default_factory=Functional)
+    _transforming: bool = False
     _left: Any = field(default_factory=weakref.WeakSet)  # optimizers that others took the place of
     _stepped_since: set[int] = field(default_factory=set)
     _stepping: Any = None
@@ -174,7 +177,9 @@ class Observer:
         for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 self._wrap(owner, name, self._clips)
-        self._tape = Tape({getattr(torch.nn.functional, name): name for name in LOSSES})
+        for name in TRANSFORMS:
+            self._wrap(torch.func, name, self._transforms)
+        self._tape = Tape({getattr(torch.nn.functional, name): name for name in LOSSES}, self._functional.standing)
         self._tape.on()
 
     def remove(self) -> None:
@@ -383,9 +388,9 @@ class Observer:
     def _entering(self, module: nn.Module, inputs: Sequence[Any]) -> None:
         """Before a module is called from outside any other."""
         training = module.training and torch.is_grad_enabled()
-        if self.watch is not None:
+        if self.watch is not None and not self._transforming:
             self._guarded(self.watch.silent_errors.saw_call)(module, inputs)
-        if training and self.hand is not None:
+        if training and self.hand is not None and not self._transforming:
             self._guarded(self._by_hand)()
         tape = self._tape
         if tape is not None:
@@ -408,7 +413,7 @@ class Observer:
             tape.inside -= 1
         if output is not None and torch.is_grad_enabled() and not tape.idle:
             with tape.aside():
-                tape.note(None, args, keywords, output, module)
+                tape.note(None, args, keywords, output, self._functional.twin(module))
                 if module.training:
                     self._precision = autocast_now(module)
 
@@ -431,7 +436,7 @@ class Observer:
 
     def _asked(self, whole: Any, *args: Any, **keywords: Any) -> Any:
         """Gradients that are asked for: a step by hand may follow."""
-        if self._looking or self.broken or torch.compiler.is_compiling() or self._within:
+        if self._looking or self.broken or torch.compiler.is_compiling() or self._within or self._transforming:
             return whole(*args, **keywords)
         self.backward_passes, self._spent = self.backward_passes + 1, []
         roots, inputs = (
@@ -453,6 +458,46 @@ class Observer:
                 {id(t): g for t, g in zip(inputs or (), found, strict=False) if g is not None}
             )
         return found
+
+    def _transforms(self, whole: Any, func: Any, argnums: Any = 0, has_aux: bool = False) -> Any:
+        """`torch.func.grad` of a loss: what it answers is watched where it is called from outside of all transforms."""
+        plain = whole(func, argnums, has_aux)
+
+        @functools.wraps(plain)
+        def called(*args: Any, **keywords: Any) -> Any:
+            aside = self._looking or self.broken or self._within or os.getpid() != self._process
+            if aside or not isinstance(argnums, int) or torch.compiler.is_compiling() or is_transformed():
+                return plain(*args, **keywords)
+            own, known = self._functional, []
+            self._guarded(lambda: known.append(own.take(args[argnums])))()
+            if not known or not known[0]:
+                return plain(*args, **keywords)
+            self.backward_passes, self._spent, self._transforming = self.backward_passes + 1, [], True
+            if self.hand is not None:
+                self._guarded(self._by_hand)()
+            try:
+                found = whole(own.noting(func, argnums, self._guarded(self._saw_transform)), argnums, has_aux)(
+                    *args, **keywords
+                )
+            finally:
+                self._transforming = False
+            gradients = found if whole.__name__ == "grad" and not has_aux else found[0]
+            self._guarded(lambda: self._after_backward(own.gradients(gradients)))()
+            return found
+
+        return called
+
+    def _saw_transform(self) -> None:
+        """The loss of a transform was computed: as before a backward pass, while its tensors are there."""
+        root = self._functional.root
+        if root is None or root.numel() != 1:
+            return
+        program, value = self._program_to([root]), bare(root)
+        self._values = [*self._values, value][-AVERAGED:]
+        if self.watch is not None:
+            self.watch.note_loss(value)
+        if self._tape is not None:
+            self._passes = [*self._passes[-63:], Pass(value, program)]
 
     def _seen_backward(self, roots: Sequence[Tensor]) -> None:
         scaled, loss = self._scaled
@@ -642,13 +687,14 @@ class Observer:
             self._give_up(f"{name} cannot be read again: {' '.join(str(error).split())}")
             return
         self.watch.note_loss(passes[-1].value)
+        self.watch.silent_errors.by_hand = self.hand is not None
         self.watch.silent_errors.extra = self.silent  # what is seen beside its steps
         if self.watch.events is not None:
             self.watch.events.told = self.clips
         self.optimizer, self.steps = optimizer, self._seen_before(optimizer).steps
         self.kept.append(self._probe.batch)
         parts = [part for p in reached if p.program is not None for part in p.program.parts]
-        self._found(parts)
+        self._found([*parts, *self._functional.called(parts)])
         if self.hand is None:
             self._announce(type(optimizer).__name__)
         if self.on_watch is not None:

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from theodolite.verbs.running.functional import bare
+
 MOST_CALLS = 20_000
 """Calls of one step that are kept: a script that makes more without a step is not written down."""
 
@@ -121,7 +123,7 @@ class Program:
 class Tape(TorchFunctionMode):
     """Writes down what a script does with tensors that carry a gradient; within modules only the losses are looked at."""
 
-    def __init__(self, losses: Mapping[Any, str]) -> None:
+    def __init__(self, losses: Mapping[Any, str], standing: Mapping[int, Tensor] | None = None) -> None:
         super().__init__()
         self.inside = 0
         self.idle = self.is_over = False
@@ -130,6 +132,7 @@ class Tape(TorchFunctionMode):
         self.within: list[tuple[Any, tuple[Any, ...], Mapping[str, Any], Tensor]] = []
         self._calls: list[tuple[Any, Any, Any, nn.Module | None, Any]] = []
         self._made: dict[int, tuple[Tensor, Made]] = {}
+        self.standing: Mapping[int, Tensor] = {} if standing is None else standing  # for the tensors of a transform
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         keywords = kwargs or {}
@@ -171,7 +174,7 @@ class Tape(TorchFunctionMode):
 
     def _slot(self, tensor: Tensor) -> Any:
         known = self._made.get(id(tensor))
-        return tensor if known is None else known[1]
+        return self.standing.get(id(tensor), tensor) if known is None else known[1]
 
     def on(self) -> None:
         """See what is called from now on."""
@@ -259,7 +262,12 @@ class Tape(TorchFunctionMode):
             calls.append(Call(_sum, tuple(Made(order[end.call], end.place) for end in ends), {}))
         if any(not tensor.is_leaf for tensor in (*parameters, *constants)):
             return None
-        kept = tuple(constant.detach().clone().requires_grad_(constant.requires_grad) for constant in constants)
+        if self.standing:
+            constants, outputs = [bare(constant) for constant in constants], mapped(outputs, bare, _is_tensor)
+        copies = [constant.detach().clone() for constant in constants]
+        kept = tuple(
+            new.requires_grad_() if old.requires_grad else new for old, new in zip(constants, copies, strict=True)
+        )
         return Program(tuple(calls), root, tuple(parts), tuple(parameters), kept, outputs)
 
 

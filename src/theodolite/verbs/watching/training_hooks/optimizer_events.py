@@ -64,6 +64,7 @@ class OptimizerEvents:
         self._handles = []
 
     @harmless
+    @torch.no_grad()
     def _steps(self, *_: Any) -> None:
         optimizer = self._optimizer()
         if self.steps < self._next - 1 or len(self._norms) >= KEPT or optimizer is None:

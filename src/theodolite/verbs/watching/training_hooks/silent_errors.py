@@ -85,6 +85,8 @@ class SilentErrors:
         self._pulled = self._few = False
         self._new = True
         self.empty = self.lost = self.alike = self.marked = 0
+        self.by_hand = False  # the optimizer stands for steps of the script's own, whose gradients it need not see
+        self._used: list[tuple[weakref.ref[Tensor], int]] = []
         self._alone = True  # no other optimizer has stepped since the last step
         self._fed: list[Tensor] = []  # marks of what was put in since the last step
         self._fresh = 0  # passes of these whose gradient was not added to that of the one before
@@ -175,12 +177,20 @@ class SilentErrors:
         self._seen_steps += 1
         self._feel(_is_near(self.steps + 1))
         gradients = [p.grad for p in self._tracked]
+        again, self._used = (
+            self._are_used(gradients),
+            [(weakref.ref(g), g._version) for g in gradients if g is not None],
+        )
         gone = [g is None or (self._pulled and _is_zero(g)) for g in gradients]
         if self._arrivals and gone and all(gone):
             self.cleared += 1
-        elif not self._arrivals and self.steps > 1 and any(g is not None for g in gradients):
+        elif not self._arrivals and again:
             self.stale += 1
-        elif not self._arrivals and all(p.grad is None for g in self.optimizer.param_groups for p in g["params"]):
+        elif (
+            not self._arrivals
+            and not self.by_hand
+            and all(p.grad is None for g in self.optimizer.param_groups for p in g["params"])
+        ):
             self.empty += 1
         elif self._alone and 1 < self._fresh == self._arrivals == self._different():
             self.lost += self._uses_last()
@@ -191,6 +201,11 @@ class SilentErrors:
         self.zero_lr += self._largest_lr == 0
         self.ended += 0 <= lr <= ROUNDED * self._largest_lr > 0
         self.evaluating += not any(part.training for part in self.parts)
+
+    def _are_used(self, gradients: Sequence[Tensor | None]) -> bool:
+        """Whether these are the very gradients of the step before: those that a script sets itself are others."""
+        pairs = zip(self._used, [g for g in gradients if g is not None], strict=False)
+        return bool(self._used) and all(last() is g and version == g._version for (last, version), g in pairs)
 
     def _uses_last(self) -> bool:
         """Whether the gradient of this step is that of the last pass, or a part of it by clipping."""
