@@ -1,10 +1,10 @@
 """Where does attention look, and do tokens stay different with depth?
 
-For every attention layer: the entropy of its rows relative to uniform attention, its largest score, the heads that attend to one
-place, and the place that gets the most attention (a sink), compared with uniform rows. For every block: the rank of the
-matrix of tokens. Without residual paths and feed-forward layers, pure attention drives that matrix to rank one, doubly
-exponentially with depth (Dong et al. 2021): all tokens become the same. Uniform rows pass no information about place; rows on a
-single token pass no gradient to the others (Zhai et al. 2023).
+For every attention layer: the entropy of its rows relative to uniform attention, its largest score, the heads that attend to
+one position, and the position that gets the most attention (a sink), compared with uniform rows. For every block: the rank of
+the matrix of tokens. Without residual paths and feed-forward layers, pure attention drives that matrix to rank one, doubly
+exponentially with depth (Dong et al. 2021): all tokens become the same. Uniform rows pass no information about position; rows
+on a single token pass no gradient to the others (Zhai et al. 2023).
 """
 
 import math

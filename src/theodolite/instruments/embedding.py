@@ -1,8 +1,8 @@
 """How long are the rows of embeddings and of the head that answers in the same tokens, and are the two tied?
 
 Rows of independent entries have nearly one length: those of Gaussian entries in d dimensions spread by 1/sqrt(2 d) of it.
-Training changes that, for frequent tokens are updated often and rare ones hardly ever. A head of its own begins without any
-relation to the embedding: the cosine between the two rows of a token is 0 on average, within 3/sqrt(V d) for V tokens.
+Training changes that, because frequent tokens are updated often and rare ones hardly ever. A head of its own begins without
+any relation to the embedding: the cosine between the two rows of a token is 0 on average, within 3/sqrt(V d) for V tokens.
 """
 
 import math

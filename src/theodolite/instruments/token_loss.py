@@ -3,8 +3,8 @@
 The cross-entropy by position and by frequency of the token, compared with two floors that are counted on other rows of the
 same data: the loss of guessing by frequency alone (unigram), and that of knowing one token (bigram). A model below the first
 uses its input; below the second, more than the current token. Counting itself costs (k-1)/2n for k tokens and n positions,
-which is taken off the first floor. By frequency there is no floor for each part alone: a flat answer gives up frequent tokens
-for rare ones.
+which is taken off the first floor. By frequency there is no floor for each part alone: a flat prediction trades frequent
+tokens for rare ones.
 """
 
 import itertools
