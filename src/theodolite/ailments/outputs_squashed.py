@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.ailment import Ailment, Finding, evidence, figure
 from theodolite.core.subject import Subject
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.interventions import Intervention, found_by
@@ -52,8 +52,9 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="critical" if severe else "warning" if gap > WORTH else "note",
         where=tail.layer,
-        says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot fall below "
-        f"{floor:.3g}. Without it the loss could reach {_least(free, constant)}; ignoring the input gives {constant:.3g}.",
+        says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot fall "
+        f"below {figure(floor)}. Without it the loss could reach {_least(free, constant)}; ignoring the "
+        f"input gives {figure(constant)}.",
         remedy=remedy,
         suggested=suggested,
         evidence=(evidence("least loss within reach", floor), evidence("least loss of any output", free)),

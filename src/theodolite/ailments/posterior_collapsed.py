@@ -44,7 +44,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="critical",
         where="code",
         says=f"The posterior has collapsed: none of the {mean.shape[1]} units of the code varies with the input (at most "
-        f"{float(said.max()):.1%} of its variance), so the decoder gives every input the same answer.{loss}",
+        f"{float(said.max()):.1%} of its variance), so the decoder gives every input the same output.{loss}",
         remedy="a smaller weight on the KL term: start at 0 and raise it slowly (annealing), or allow each unit a few "
         "tenths of a "
         "nat (free bits)",

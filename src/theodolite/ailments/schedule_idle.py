@@ -1,4 +1,4 @@
-"""Is the schedule of the learning rate followed?
+"""Does the learning rate follow its schedule?
 
 Exact: at the end of a script a scheduler has never been stepped although its optimizer was, and no other one of that optimizer
 was either; or it was stepped, and its optimizer makes no steps while another one trains the same parameters.
@@ -7,7 +7,7 @@ was either; or it was stepped, and its optimizer makes no steps while another on
 from theodolite.core.ailment import silent_error
 
 ailment = silent_error(
-    question="Is the schedule followed?",
+    question="Does the learning rate follow its schedule?",
     fact="schedule idle",
     severity="warning",
     says="{0} has no effect: {1}.",

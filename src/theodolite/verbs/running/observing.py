@@ -47,7 +47,7 @@ SELDOM = 10.0
 """Seconds between two writings of the numbers of a run that goes on."""
 RESETS, WITHIN = 2, 100
 """Weights that are put back so often, and once in so many steps: each time a training of its own begins, as in meta-learning."""
-USED_UP = "over no parameters (model.parameters() is a generator, and can be gone through once)"
+USED_UP = "with no parameters left (the generator of model.parameters() was used up before)"
 SAME_ORDER = "every epoch goes through the same batches in the same order"
 MOST_BYTES, A_STEP = 1 << 26, 32
 """What is kept of the steps of a run, for trials, and the samples that a whole step counts as."""
@@ -291,7 +291,7 @@ class Observer:
         again += state == last
         self._orders[id(loader.dataset)] = state, steps, epochs + 1, again
         if again >= RESETS and told:
-            said = f"{again + 1} of {epochs + 1} epochs drew the same order: the DistributedSampler was not told of a new one"
+            said = f"{again + 1} of {epochs + 1} epochs had the same order, because DistributedSampler.set_epoch was never called"
             self.silent["batch repeated"] = said, "loader.sampler.set_epoch(epoch) at the start of every epoch"
         elif again >= RESETS:
             self.silent["draws repeated"] = f"{again}", f"{epochs + 1}", "epochs", SAME_ORDER
@@ -319,8 +319,8 @@ class Observer:
             held = _held_by(of[id(own)])
             others = [s for s in self._seen.values() if s.steps >= WITHIN and held & _held_by(s.optimizer)]
             if seen is None and moves and others:
-                told = "the optimizer that it was made with makes no steps"
-                return type(own).__name__, told, "create the scheduler with the optimizer that is stepped, after it"
+                told = "its optimizer makes no steps"
+                return type(own).__name__, told, "create the scheduler from the optimizer that makes the steps"
         return ()
 
     def _clips(self, whole: Any, *args: Any, **keywords: Any) -> Any:
