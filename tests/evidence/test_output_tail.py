@@ -1,12 +1,14 @@
 """Everything behind the last layer, as a function of that layer's output."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from fixtures.judging import subject_of
-from theodolite.evidence.output_tail import floors, is_entrywise, output_tail, reach
+from theodolite.evidence.output_tail import floors, is_entrywise, output_tail, reach, reach_of_entries
 
 X = torch.randn(64, 4, generator=torch.Generator().manual_seed(0))
 
@@ -28,3 +30,10 @@ def test_a_bounded_output_cannot_reach_targets_beyond_it():
 def test_plain_outputs_and_those_that_share_a_sum():
     assert tail_of(y=torch.zeros(64, 3)).plain
     assert not is_entrywise(tail_of(nn.Softmax(1), y=torch.zeros(64, 3)))
+
+
+def test_each_entry_of_one_sample_reaches_both_ends():
+    tail = tail_of(nn.Sigmoid(), y=torch.rand(64, 3).round())
+    one = replace(tail, given=tail.given[:1], outputs=tail.outputs[:1])
+    low, high = reach_of_entries(one)
+    assert low.abs().max() < 1e-6 and (high - 1).abs().max() < 1e-6
