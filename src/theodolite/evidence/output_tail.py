@@ -131,7 +131,7 @@ def reach(tail: OutputTail) -> tuple[float, float]:
 
 @torch.no_grad()
 def reach_of_entries(tail: OutputTail) -> tuple[Tensor, Tensor]:
-    """The same of each entry of an answer, (1, ...): a function may be on some of them. Of few samples each is drawn on both sides."""
+    """The same of each entry of an answer, (1, ...): a function may be on some of them. Draws are on both sides of zero."""
     generator = torch.Generator().manual_seed(0)
     draws = torch.randn(tail.given.shape, generator=generator).to(tail.given)
     answers = torch.cat([tail.run(side * scale * draws) for scale in (1.0, 30.0, 1e3, 1e6) for side in (1, -1)])
