@@ -15,8 +15,8 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import has_fitted
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, step_ladder
 from theodolite.evidence.start import is_warming_up, largest_lr
-from theodolite.evidence.thresholds import LADDER, PART
-from theodolite.evidence.trial import Change, Trial
+from theodolite.evidence.thresholds import CRITICAL, LADDER, PART, WORTH
+from theodolite.evidence.trial import Change, Trial, loss_before
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
@@ -32,7 +32,20 @@ def _found(outcome: Outcome) -> Finding:
     lr = float(f"{was * trial.change.lr:.2g}")
     says = f"The learning rate of {was:g} is too small: a larger one gets further in as many steps."
     found = finding_of(outcome, says, f"lr={lr:g}", {"lr": lr})
-    return replace(found, severity="warning" if not outcome.gain.lost < PART else "note")  # it gets there in the end
+    gets_there = outcome.gain.lost < PART and not _is_at_its_start(outcome)
+    return replace(found, severity="note" if gets_there else "warning")
+
+
+def _is_at_its_start(outcome: Outcome) -> bool:
+    """Whether the run has made less than a tenth of the way on which a copy came to half of its loss.
+
+    A network that begins near the answer, such as one that adds to its input, is far ahead of ignoring it without any training.
+    """
+    run, copied = outcome.reference, outcome.trial.score()
+    if not outcome.after_run or run is None or copied is None:
+        return False
+    start = loss_before(outcome.subject)
+    return start - run.loss <= WORTH * (start - copied.loss) and 0 <= copied.loss <= CRITICAL * run.loss
 
 
 def _refined(outcome: Outcome) -> Trial:

@@ -313,6 +313,11 @@ def loss_to_beat(subject: Subject) -> float:
     constant = judged_constant(subject)
     if math.isfinite(constant) or (steps_made(subject) and origin_tensors(subject) is None):
         return constant
+    return loss_before(subject)
+
+
+def loss_before(subject: Subject) -> float:
+    """The loss of the weights before training, on the same data."""
 
     def measured() -> float:
         score = Trial(subject, AS_IT_IS).score()
