@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils.stateless import _reparametrize_module
 
 from theodolite.core.checks import InputError, InputTypeError
 
@@ -26,6 +27,24 @@ def called_with(
     ``torch.func.functional_call`` finds the other names of a shared tensor itself, and of a module that is used twice it puts the
     other values back in place of the user's own. So every place is named here, once a module, and it is told not to look.
     """
+    return torch.func.functional_call(model, _everywhere(model, values), args, dict(keywords or {}), tie_weights=False)
+
+
+@contextmanager
+def held(model: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:
+    """The model with other parameters and buffers for the time of many calls: as `called_with`, which looks through it in each.
+
+    >>> layer = nn.Linear(1, 1, bias=False)
+    >>> with held(layer, {"weight": torch.tensor([[3.0]])}):
+    ...     layer(torch.ones(1, 1)).item()
+    3.0
+    """
+    with _reparametrize_module(model, _everywhere(model, values)):
+        yield
+
+
+def _everywhere(model: nn.Module, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """These tensors by every name that the model has for them."""
     first: dict[int, str] = {}
     every = dict(values)
     for path, module in model.named_modules():
@@ -33,7 +52,7 @@ def called_with(
             name = f"{path}.{own}" if path else own
             if tensor is not None and first.setdefault(id(tensor), name) in values:
                 every[name] = values[first[id(tensor)]]
-    return torch.func.functional_call(model, every, args, dict(keywords or {}), tie_weights=False)
+    return every
 
 
 @dataclass(frozen=True)

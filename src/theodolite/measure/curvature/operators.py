@@ -5,6 +5,7 @@ Everything is taken in evaluation mode at the present weights. Where the graphs 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from theodolite.core.model_wrappers import part_for
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch, Batches
 from theodolite.io.overlapped_work import memory_kept
-from theodolite.measure.functional import called_with, plain_attention, promoted, stateless
+from theodolite.measure.functional import called_with, held, plain_attention, promoted, stateless
 
 MEMORY = 1 << 30
 """Bytes that the kept graphs may take unless told otherwise."""
@@ -91,8 +92,13 @@ class Point:
     def output(self, batch: Batch) -> Any:
         """What the loss is given: the answer, or of an answer with named parts its ``logits``."""
         every = {**self.fixed, **self.parameters}
-        answer = called_with(self.model, every, batch.inputs, batch.keywords)
-        return part_for(self.loss, answer)
+        return part_for(self.loss, called_with(self.model, every, batch.inputs, batch.keywords))
+
+    @contextmanager
+    def held(self) -> Iterator[Callable[[Batch], Any]]:
+        """`output`, for many batches while the point has the same tensors, whatever comes to be in them."""
+        with held(self.model, {**self.fixed, **self.parameters}):
+            yield lambda batch: part_for(self.loss, self.model(*batch.inputs, **batch.keywords))
 
     def value(self, output: Any, batch: Batch) -> Tensor:
         """The loss, one finite number."""

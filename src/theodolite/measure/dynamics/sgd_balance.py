@@ -25,6 +25,9 @@ Array = NDArray[np.float64]
 TRIAL = 10
 """Steps whose pace tells how long a run will take."""
 
+SHORT = 1 << 20
+"""Entries up to which a vector in pieces is joined: of such, calls take the time and not numbers."""
+
 
 @dataclass(frozen=True)
 class SgdRun:
@@ -73,7 +76,7 @@ def sgd_run(
     kept: list[tuple[float, float, float]] = []
     center = [p.detach().clone() for p in own]
     started = time.perf_counter()
-    with untouched(model), batch_statistics(model):
+    with untouched(model), batch_statistics(model), point.held() as output:
         for step in range(sum(steps)):
             if step == steps[0]:
                 center = [p.detach().clone() for p in own]
@@ -83,13 +86,13 @@ def sgd_run(
                 progress("running SGD", step, sum(steps))
             rows = torch.randperm(len(whole), generator=generator)[: sgd.batch_size].to(own[0].device)
             part = batch_of(whole, rows)
-            value = loss(point.output(part), part.target)
+            value = loss(output(part), part.target)
             slopes = torch.autograd.grad(value, own, materialize_grads=True)
             with torch.no_grad():
-                pull = _dot([p - c for p, c in zip(own, center, strict=True)], slopes)
-                velocity = [sgd.momentum * b + g for b, g in zip(velocity, slopes, strict=True)]
-                for p, b in zip(own, velocity, strict=True):
-                    p.sub_(b, alpha=sgd.lr)
+                pull = _dot(torch._foreach_sub(own, center), slopes)
+                torch._foreach_mul_(velocity, sgd.momentum)
+                torch._foreach_add_(velocity, slopes)
+                torch._foreach_sub_(own, velocity, alpha=sgd.lr)
             seen = (float(value.detach()), pull, _dot(velocity, velocity))
             if not np.isfinite(seen).all():
                 break
@@ -149,6 +152,9 @@ def _block_means(values: Sequence[float] | Array, blocks: int) -> Array:
 
 
 def _dot(left: Sequence[Tensor], right: Sequence[Tensor]) -> float:
+    if sum(a.numel() for a in left) <= SHORT and len({a.device for a in left}) == 1:
+        one, other = (torch.cat([part.reshape(-1) for part in side]).double() for side in (left, right))
+        return float(one @ other)
     return sum(float((a.double() * b.double()).sum()) for a, b in zip(left, right, strict=True))
 
 
