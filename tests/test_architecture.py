@@ -70,7 +70,7 @@ for step in range(3):
     optimizer.step()
     watch(step)
 pages = {{
-    "survey": th.survey(model, data=(x, y), loss=torch.nn.functional.mse_loss, instruments=("signal", "rank")).html(),
+    "survey": th.survey(model, data=(x, y), loss=torch.nn.functional.mse_loss, instruments=("signal", "bridge")).html(),
     "watch": watch.html(),
     "diagnose": th.diagnose(model, data=(x, y), loss=torch.nn.functional.mse_loss, budget=0.5).html(),
     "design": th.design(activation="relu", depth=3, width=16).html(),
