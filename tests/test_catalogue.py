@@ -12,6 +12,7 @@ from theodolite import catalogue
 from theodolite.core.subject import Subject
 from theodolite.io.adapters import adapter
 from theodolite.io.builtin_network import builtin
+from theodolite.io.datasets import digits
 from theodolite.io.weights import weights_of
 from theodolite.verbs.checking import CheckSettings, checked_laws
 from theodolite.verbs.surveying import read
@@ -118,7 +119,8 @@ def test_law_is_documented(name):
 
 def test_verdicts_are_the_same_for_one_and_two_workers():
     """To rounding: where an array lies in memory decides how BLAS sums it."""
-    names = LAWS[::80]
+    names = [name for name in LAWS if name.startswith(("deep-", "fan-"))]
+    assert any("generator" in inspect.signature(catalogue.law(name).measure).parameters for name in names)
     alone = {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, CheckSettings(seed=3))}
     shared = {r.verdict.law.name: r.verdict.readings for r in checked_laws(names, CheckSettings(seed=3), jobs=2)}
     assert alone.keys() == shared.keys()
@@ -143,7 +145,9 @@ def test_names_are_unique():
 
 @pytest.fixture(scope="module")
 def subject():
-    return builtin()
+    """All that an instrument may need, with some of the digits."""
+    x, y = digits()
+    return dataclasses.replace(builtin(), data=(x[:400], y[:400]))
 
 
 def attentive():
