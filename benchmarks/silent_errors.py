@@ -716,6 +716,21 @@ def critic(loop, number):
     loop.other.step()
 
 
+def clipped_then(right):
+    def step(loop, number):
+        x, y = loop.batch(number)
+        loop.optimizer.zero_grad(set_to_none=number % 2 == 0)
+        cross_entropy(loop.model(x), y).backward()
+        if not right:
+            loop.optimizer.step()
+        nn.utils.clip_grad_norm_(loop.model.parameters(), 0.05)
+        if right:
+            loop.optimizer.step()
+            loop.optimizer.zero_grad(set_to_none=False)
+
+    return step
+
+
 def clips_what(used_up):
     def script():
         model = network()
@@ -969,6 +984,11 @@ CASES = {
     "cleared before the step, beside a critic": ({"gradient-cleared"}, of(step=cleared), of(step=critic)),
     "an optimizer made anew in every step": ({"optimizer-renewed"}, renewed(1), renewed(12)),
     "backward left out": ({"step-without-effect"}, without_backward(True), without_backward(False)),
+    "clipped after the step of a watched loop": (
+        {"clipped-late"},
+        of(step=clipped_then(False)),
+        of(step=clipped_then(True)),
+    ),
     "a generator that is used up is clipped": ({"clipped-late"}, clips_what(True), clips_what(False)),
     "a scaled loss, and a step without its scaler": ({"step-scaled"}, scaler_left_out(True), scaler_left_out(False)),
     "a data set that ignores its index": ({"batch-repeated"}, of_one_row(True), of_one_row(False)),

@@ -167,6 +167,7 @@ class Watch(PresentableAnswers):
         self._steps += 0 if self._seen is None else max(0, step - self._seen)
         self._seen, self._latest = step, time.perf_counter()
         self._attached.trace.note_step(step)
+        self.silent_errors.after_step()
         if step >= self._note_at:
             self._note_rate(step)
         due = step >= self._next or (self._attached.trace.rises and self._is_worth_a_look())

@@ -86,6 +86,8 @@ class SilentErrors:
         self._new = True
         self.empty = self.lost = self.alike = self.marked = 0
         self.by_hand = False  # the optimizer stands for steps of the script's own, whose gradients it need not see
+        self.written = 0  # steps after which the gradient was written to
+        self._stepped_on: list[tuple[weakref.ref[Tensor], int]] = []
         self._used: list[tuple[weakref.ref[Tensor], int]] = []
         self._alone = True  # no other optimizer has stepped since the last step
         self._fed: list[Tensor] = []  # marks of what was put in since the last step
@@ -207,6 +209,17 @@ class SilentErrors:
         pairs = zip(self._used, [g for g in gradients if g is not None], strict=False)
         return bool(self._used) and all(last() is g and version == g._version for (last, version), g in pairs)
 
+    @harmless
+    def after_step(self) -> None:
+        """The loop has made a step: whether it wrote to the gradient since then, and left it there, as clipping does."""
+        before, self._stepped_on = self._stepped_on, []
+        if self._arrivals or self.idle or self.by_hand:
+            return
+        for last, version in before:
+            gradient = last()
+            if gradient is not None and gradient._version != version and gradient.numel() <= SMALL:
+                self.written += gradient.device.type == "cpu" and not _is_zero(gradient)
+
     def _uses_last(self) -> bool:
         """Whether the gradient of this step is that of the last pass, or a part of it by clipping."""
         gradient, _, arrived = self._last or (lambda: None, 0, None)
@@ -219,6 +232,8 @@ class SilentErrors:
     def _anyone(self, optimizer: Any, *_: Any) -> None:
         if optimizer is self.optimizer:
             self._mine = True
+            if _is_near(self.steps) and not self.idle:
+                self._stepped_on = [(weakref.ref(p.grad), p.grad._version) for p in self._tracked if p.grad is not None]
             if (self.steps in DIGESTS or self.steps % DIGESTS[-1] == 0) and not self.idle:
                 self._leave_digest()
             return
@@ -334,6 +349,8 @@ class SilentErrors:
                 found[name] = (f"{count:,}", f"{self._seen_steps:,}", *words)
 
         often("gradient cleared", self.lost, ONLY_LAST)
+        if self.written >= max(FEWEST, HALF * self._seen_steps):
+            found["clipped late"] = f"{self.written:,}", "after optimizer.step()"
         often("gradient cleared", self.cleared, CLEARED)
         often("step without effect", self.empty)
         if self.renewed >= max(FEWEST, HALF * self.steps):
