@@ -14,6 +14,7 @@ import os
 import statistics
 import sys
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from theodolite.evidence.batches import MOST_SAMPLES
 from theodolite.measure.dynamics import bare_optimizer
 from theodolite.measure.dynamics._silent_facts import checkpoint_left_out, generator_shared, restored_itself
 from theodolite.verbs.diagnosing import alarms_of
+from theodolite.verbs.running import places
 from theodolite.verbs.running.functional import TRANSFORMS, Functional, bare, is_transformed
 from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
 from theodolite.verbs.running.steps_by_hand import StepsByHand
@@ -177,6 +179,8 @@ class Observer:
         for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 self._wrap(owner, name, self._clips)
+        for name, around in places.WRAPPED:
+            self._wrap(warnings, name, functools.partial(self._warned, around))
         for name in TRANSFORMS:
             self._wrap(torch.func, name, self._transforms)
         self._tape = Tape({getattr(torch.nn.functional, name): name for name in LOSSES}, self._functional.standing)
@@ -223,6 +227,9 @@ class Observer:
         if self._tape is not None:
             self._tape.end()
             self._tape = None
+
+    def _warned(self, around: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        return None if self._looking else around(*args, **keywords)
 
     def _compiling(self, whole: Any, *args: Any, **keywords: Any) -> Any:
         """A function that is compiled would be compiled with the tape in it: nothing is written down any more."""
@@ -600,7 +607,7 @@ class Observer:
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         self._stepping, self._clipped, self._unscaled, self.waiting = None, False, False, False
         self._spent += [optimizer] if self.backward_passes else []
-        if self.watch is None:
+        if self.watch is None or self.hand is not None:
             self._empty += all(p.grad is None for group in optimizer.param_groups for p in group["params"])
         self._after_step(optimizer)
 
@@ -800,6 +807,11 @@ class Observer:
         """The script is over: a last step by hand is counted, and a watch on what was never trained is dropped."""
         if idle := self._idle_schedule():
             self.silent["schedule idle"] = idle
+        if self.hand is not None:
+            self._guarded(self._by_hand)()
+            if self.watch is not None and self.steps == 0:
+                self.watch.close()
+                self.watch = None
         stepped = sum(seen.steps for seen in self._seen.values())
         if self.watch is None and self._empty == stepped >= FEWEST:
             count = f"{stepped:,}"
@@ -808,11 +820,6 @@ class Observer:
         if self.waiting and self.backward_passes >= FEWEST:
             self.silent["step without effect"] = NO_STEP.format(self.backward_passes), REACHED
             self._alarms.new_lines(0, alarms_of(Run(silent=self.silent)))
-        if self.hand is not None:
-            self._guarded(self._by_hand)()
-            if self.watch is not None and self.steps == 0:
-                self.watch.close()
-                self.watch = None
 
 
 def _trains(program: Program, held: set[int]) -> bool:

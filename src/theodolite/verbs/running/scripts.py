@@ -118,7 +118,8 @@ def watched(
         try:
             sys.stdout.flush()
             elsewhere = children.count > 0 and _is_newer(out / "run.json", began)
-            end(observer, diagnose=diagnose, budget=budget, quiet=quiet or elsewhere)
+            with warnings.catch_warnings(action="ignore"):  # what is computed again was warned of by the script
+                end(observer, diagnose=diagnose, budget=budget, quiet=quiet or elsewhere)
         except (Exception, KeyboardInterrupt) as error:  # the script is over, and its status is its own
             said(f"the run could not be summarized: {type(error).__name__}: {' '.join(str(error).split())}")
         finally:

@@ -47,7 +47,7 @@ NO_STEP, REACHED = (
 """What is said where there are no steps."""
 NO_GRADIENT, BACKWARD = (
     "{0} of {1} steps found no gradient on any parameter",
-    "loss.backward() before optimizer.step(), on a loss made of the model's output without detach() or no_grad()",
+    "loss.backward() before optimizer.step(), on a loss made of the output of the model that the optimizer holds, no detach()",
 )
 CLEARED = "had no gradient: it was cleared between loss.backward() and optimizer.step()"
 ONLY_LAST = "used the gradient of the last of several batches alone: it was cleared after each of the others"
