@@ -8,33 +8,40 @@ from theodolite.verbs.watching.training_hooks import silent_errors
 
 
 class Store:
-    """What two ranks have in common, the second of which writes its own weights' digest or another."""
+    """What two ranks have in common, the second of which writes the digests of the first, or others of weights or batches."""
 
-    def __init__(self, apart: bool) -> None:
-        self.kept: dict[str, str] = {}
-        self.apart = apart
+    def __init__(self, other: str) -> None:
+        self.kept: dict[str, bytes] = {}
+        self.other = other
 
     def set(self, key: str, digest: str) -> None:
-        self.kept[key] = digest
-        self.kept[key.removesuffix("0") + "1"] = "other weights" if self.apart else digest
+        weights, _, batch = digest.partition(" ")
+        self.kept[key] = digest.encode()
+        weights, batch = (
+            "others" if self.other == "weights" else weights,
+            "others" if self.other == "batches" else batch,
+        )
+        self.kept[key.removesuffix("0") + "1"] = f"{weights} {batch}".encode()
 
-    def get(self, key: str) -> str:
+    def get(self, key: str) -> bytes:
         return self.kept[key]
 
     def check(self, keys: list[str]) -> bool:
         return set(keys) <= set(self.kept)
 
 
-@pytest.mark.parametrize("apart", [True, False])
-def test_ranks_with_other_weights_are_named(apart, monkeypatch):
-    store = Store(apart)
+@pytest.mark.parametrize("other", ["weights", "batches", ""])
+def test_ranks_with_other_weights_or_the_same_batches_are_named(other, monkeypatch):
+    store = Store(other)
     monkeypatch.setattr(silent_errors, "shared_store", lambda: store)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: 0)
     loop = Loop()
     heard = silent_errors.SilentErrors(loop.model, loop.optimizer)
     heard.listen(loop.model)
-    for step in range(12):
+    for step in range(20):
         loop.step(step)
     assert store.kept
-    assert heard.facts([], [0.1]).get("replicas differ", ()) == (("1",) if apart else ())
+    found = heard.facts([], [0.1])
+    assert found.get("replicas differ", ()) == (("1",) if other == "weights" else ())
+    assert ("batch repeated" in found) == (other == "")
