@@ -77,3 +77,9 @@ def test_a_constant_that_every_sample_is_content_with_is_no_reference():
         Reshaped(2), start + 1e-3 * torch.randn(512, 1, generator=G), lambda o, y: F.mse_loss(o[:, :1], y), n=512
     )
     assert constant_loss(noisy) == pytest.approx(float(start.var()), rel=0.1)
+
+
+def test_a_loss_that_refuses_answers_beyond_its_range_has_a_constant():
+    y = (torch.rand(512, 3, generator=G) < 0.3).float()
+    shares = subject(nn.Sequential(Reshaped(3), nn.Softmax(-1)), y, F.binary_cross_entropy, n=512)
+    assert 0 < constant_loss(shares) < 2
