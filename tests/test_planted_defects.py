@@ -85,12 +85,12 @@ CASES = {
         lambda: th.measure.regions.regions_on_line(MODEL, X[0], X[1]),
     ),
     "memorize": ("theodolite.construct.capacity.memorizing.arrangement", lambda: th.memorize(X.numpy(), Y.numpy())),
-    "design": ("theodolite.verbs.designing.options.columns_of", lambda: th.design(depth=3, width=16)),
+    "design": ("theodolite.verbs.designing.advice.columns_of", lambda: th.design(depth=3, width=16)),
     "survey": ("theodolite.verbs.surveying._results", lambda: th.survey(MODEL)),
 }
 """What is broken, and the call that then breaks: each public function with something that it calls."""
 COMMANDS = {
-    "design": ("theodolite.verbs.designing.options.columns_of", ["design", "--depth", "3", "--width", "16"]),
+    "design": ("theodolite.verbs.designing.advice.columns_of", ["design", "--depth", "3", "--width", "16"]),
     "criticality": (f"{THEORY}.propagation.critical_points._criticality", ["design", "--activation", "tanh"]),
     "check": ("theodolite.core.law.pooled_estimate", ["check", "marchenko-pastur"]),
     "explain": ("theodolite.report.text.source_entries", ["explain", "marchenko-pastur"]),
@@ -147,9 +147,9 @@ def test_a_planted_type_error_leaves_the_command_line_with_a_request_to_report_i
 
 def test_the_traceback_ends_with_that_request():
     broken = (
-        "import theodolite.verbs.designing.options as options\n"
+        "import theodolite.verbs.designing.advice as advice\n"
         "from theodolite.cli import main\n"
-        "options.columns_of = lambda *args, **keywords: 1 + 'one'\n"
+        "advice.columns_of = lambda *args, **keywords: 1 + 'one'\n"
         "main(['design', '--depth', '3', '--width', '16'])\n"
     )
     done = subprocess.run([sys.executable, "-c", broken], capture_output=True, text=True, check=False)

@@ -16,6 +16,7 @@ from .functional import (
     called_with as called_with,
     count as count,
     first_tensor as first_tensor,
+    held as held,
     normalizes_batches as normalizes_batches,
     placed as placed,
     plain_attention as plain_attention,

@@ -1,6 +1,6 @@
 import torch
 
-from theodolite.measure.dimension import distinct
+from theodolite.measure.dimension import prepared_rows
 
 
 def test_rows_that_were_float32_are_told_apart_by_their_hash_alone(monkeypatch):
@@ -12,5 +12,5 @@ def test_rows_that_were_float32_are_told_apart_by_their_hash_alone(monkeypatch):
 
     monkeypatch.setattr(torch, "unique", unique)
     table = torch.randn(600_000, 2, generator=torch.Generator().manual_seed(0))
-    rows = distinct.distinct_rows(torch.cat([table, table[:1]]))
+    rows = prepared_rows.distinct_rows(torch.cat([table, table[:1]]))
     assert (len(rows), rows.duplicates) == (600_000, 1)

@@ -45,7 +45,7 @@ def test_stationarity_is_refused_while_drifting_and_told_where_sgd_is_stationary
         with torch.no_grad():
             model.weight -= 0.2 * slope
     told = [note for record in seen for note in record.notes if note.startswith("stationarity")]
-    assert any("40 looks" in note for note in told)
+    assert any("40 measurements" in note for note in told)
     assert any("drifting" in note for note in told)
     quantity = "pull of the loss, relative to stationary SGD"
     last = next(reading for _, reading in seen[-1].readings if reading.quantity == quantity)

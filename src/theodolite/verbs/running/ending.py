@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from theodolite.core.ailment import worst_first
 from theodolite.io.files import json_ready, write_atomically
 from theodolite.report.diagnosis import SHOWN
-from theodolite.verbs.running.observing import Observer, said
+from theodolite.verbs.running.observing import Observer, from_here, said
 from theodolite.verbs.running.probes import Steps
 from theodolite.verbs.watching.training_hooks.training import is_silent
 
@@ -66,7 +66,7 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
     found = _diagnosed(watch, budget)
     watch.html(out / "run.html")
     watch.json(out / "run.json")
-    said(f"{found.headline} ({out / 'run.html'})")
+    said(f"{found.headline} ({from_here(out / 'run.html')})")
     for finding in found.findings[:SHOWN]:
         said(f"{'note' if finding.severity == 'note' else 'fix'} for {finding.name}: {finding.remedy}")
     if watch.phase.name != "undecided" and found.healthy:  # "every step is stable" beside a fault would mislead

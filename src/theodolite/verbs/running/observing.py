@@ -61,6 +61,12 @@ def said(words: str) -> None:
         print(f"theodolite: {words}", file=sys.stderr, flush=True)
 
 
+def from_here(place: Path) -> Path:
+    """A path as one would type it in this folder, where it lies below it."""
+    here = Path.cwd()
+    return place.relative_to(here) if place.is_relative_to(here) else place
+
+
 def _forget(hook: int) -> None:
     """Take out what torch leaves of a global hook that was removed: a model compiled later would be warned of hooks."""
     left = getattr(torch.nn.modules.module, "_global_forward_hooks_with_kwargs", None)
@@ -117,7 +123,7 @@ class Observer:
     _functional: Functional = field(default_factory=Functional)
     _transforming: bool = False
     _left: Any = field(default_factory=weakref.WeakSet)  # optimizers that others took the place of
-    _stepped_since: set[int] = field(default_factory=set)
+    _stepped_since: set[frozenset[int]] = field(default_factory=set)
     _stepping: Any = None
     _undo: list[Callable[[], Any]] = field(default_factory=list)
     _searching: list[Callable[[], Any]] = field(default_factory=list)
@@ -620,9 +626,10 @@ class Observer:
         if self._passes:
             self._keep(optimizer)
             self._before, self._passes = self._passes, []
-        again = id(optimizer) in self._stepped_since
-        self._stepped_since.add(id(optimizer))
-        others = {id(o) for o in self._made} - self._stepped_since
+        own = frozenset(_held_by(optimizer))  # by what it moves: a script may make its optimizer anew
+        again = own in self._stepped_since
+        self._stepped_since.add(own)
+        others = {frozenset(_held_by(o)) for o in self._made} - self._stepped_since
         if self._tape is not None and (again or not others):
             self._tape.clear()
             self._stepped_since = set()
@@ -710,7 +717,7 @@ class Observer:
     def _announce(self, stepper: str) -> None:
         assert self.watch is not None and self._probe is not None
         self.recognized = f"{self.watch.subject.name} with {stepper}, {self._probe.words}"
-        said(f"watching {self.recognized}; page: {self.out / 'run.html'}")
+        said(f"watching {self.recognized}; page: {from_here(self.out / 'run.html')}")
 
     def _program_of(self, passes: Sequence[Pass]) -> Program | None:
         """That of the last pass, or of all together where they do not do the same: real and made samples, several losses."""

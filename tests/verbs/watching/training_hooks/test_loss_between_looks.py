@@ -13,7 +13,7 @@ from torch.nn.functional import mse_loss
 from fixtures.watched import Watch
 from theodolite.verbs.watching.training_hooks.loss_between_looks import LossBetweenLooks
 
-PATH = Path(__file__).parents[3] / "benchmarks" / "watch_phases.py"
+PATH = Path(__file__).parents[4] / "benchmarks" / "watch_phases.py"
 
 
 @pytest.fixture(scope="module")
