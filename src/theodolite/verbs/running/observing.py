@@ -740,7 +740,9 @@ class Observer:
             for other in self._made
             if other is not optimizer
         }
-        steps = self._seen_before(optimizer).steps
+        steps = sum(
+            seen.steps for seen in self._seen.values() if _held_by(seen.optimizer) == held
+        )  # made anew, perhaps
         return any(other > size for other in sizes.values()) and steps < 3
 
     def _plays(self, other: Any) -> bool:
