@@ -15,6 +15,7 @@ from theodolite.evidence.loss_checks import (
     is_dealt_out,
     is_linear,
     is_past_its_range,
+    is_turned_round,
 )
 
 Y = torch.arange(96) % 3
@@ -39,12 +40,60 @@ def test_targets_dealt_out_anew_change_a_loss_of_samples():
 def test_logarithms_of_probabilities_are_asked_for_and_scores_are_given():
     assert asked(is_linear, F.nll_loss)
     assert not asked(is_linear, F.cross_entropy)
+    shares = torch.randn(96, 3, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    assert asked(is_linear, lambda o, t: F.kl_div(o / 3, t, reduction="batchmean"), shares)
+    assert not asked(is_linear, lambda o, t: F.kl_div(o.log_softmax(-1), t, reduction="batchmean"), shares)
 
 
 @pytest.mark.parametrize(("y", "past"), [(2.0, True), (1.0, False)])
 def test_targets_above_one_are_past_binary_cross_entropy(y, past):
     one = subject(Reshaped(1), y * (torch.arange(96) % 2).float()[:, None], F.binary_cross_entropy_with_logits)
     assert is_past_its_range(one) == past
+
+
+def _dice(o, y):
+    p = o.sigmoid()
+    return ((2 * (p * y).sum(1) + 1) / (p.sum(1) + y.sum(1) + 1)).mean()
+
+
+def _pinball(o, y):
+    return torch.maximum((y - o) * torch.tensor([0.1, 0.5, 0.9]), (y - o) * torch.tensor([-0.9, -0.5, -0.1])).mean()
+
+
+def _reinforce(o, y):
+    return -(y[:, 1] * o.log_softmax(1).gather(1, y[:, :1].long())[:, 0]).mean()
+
+
+def _pairs(d, y):
+    return (y * d**2 + (1 - y) * (2 - d).relu() ** 2).mean()
+
+
+_DRAWN = torch.randn(96, 3, generator=torch.Generator().manual_seed(0))
+_LABELS = (_DRAWN > 0).float()
+_ACTIONS = torch.stack([(Y % 2).float(), -1 - _DRAWN[:, 0].abs()], 1)  # of two, each with a negative reward
+_LIVES = torch.stack([_DRAWN[:, 0].exp(), _LABELS[:, 1]], 1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "outputs", "turned"),
+    [
+        (_dice, _LABELS, 3, True),
+        (lambda o, t: 1 - _dice(o, t), _LABELS, 3, False),
+        (lambda o, t: -_pinball(o, t), _DRAWN[:, :1], 3, True),
+        (_pinball, _DRAWN[:, :1], 3, False),
+        (lambda o, t: F.cosine_similarity(o, t).mean(), _DRAWN, 3, True),
+        (lambda o, t: -F.cosine_similarity(o, t).mean(), _DRAWN, 3, False),
+        (lambda o, t: (o.softmax(1) * t).sum(1).mean(), _DRAWN, 3, False),  # targets are costs
+        (lambda o, t: (o[:, 0].exp() * t[:, 0] - t[:, 1] * o[:, 0]).mean(), _LIVES, 1, False),
+        (lambda o, t: (o[:, 0].exp() * t - o[:, 0]).mean(), _LIVES[:, 0], 1, False),
+        (_reinforce, _ACTIONS, 2, False),
+        (lambda o, t: _pairs(o.exp()[:, 0], t), _LABELS[:, 0], 1, False),
+        (lambda o, t: F.gaussian_nll_loss(o[:, :1], t, o[:, 1:].exp()), _DRAWN[:, :1], 2, False),
+        (lambda o, t: -F.cross_entropy(o, t), Y, 3, True),
+    ],
+)
+def test_a_loss_that_is_highest_where_answers_are_right_is_turned_round(loss, y, outputs, turned):
+    assert is_turned_round(subject(Reshaped(outputs), y, loss)) == turned
 
 
 def test_the_cross_entropy_is_that_of_scores_or_of_probabilities():

@@ -7,7 +7,8 @@ are not log-probabilities: a negative log-likelihood, or one of sequences (CTC),
 loss rewards ever larger outputs: a binary cross-entropy with a class of 2 or -1. (5) Classes are treated as numbers: the loss
 is lowest at the index of the class, although least squares on the inputs separates them far better as classes than as numbers.
 (6) The outputs are reshaped, not transposed, to put the classes where the loss expects them. (7) The loss is highest where
-outputs are right, and falls without limit as they move away: its sign is wrong. By trial: (8) mutually exclusive classes have
+outputs are right, and falls without limit as they move away, or is bounded and lowest where they say the opposite: its sign is
+wrong. By trial: (8) mutually exclusive classes have
 a loss other than cross-entropy, and the same training with cross-entropy on a copy is clearly more accurate on other samples.
 """
 
@@ -90,9 +91,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     elif is_turned_round(subject):
         yield Finding(
             severity="critical",
-            says="The loss rewards wrong answers: it is highest where outputs match the targets, and falls without limit as they "
-            "move away.",
-            remedy="flip the sign of the loss: remove its minus, or pass maximize=True to the optimizer",
+            says="The loss rewards wrong answers: it is highest where outputs match the targets, and falls as they move away.",
+            remedy="flip the sign of the loss: -loss, without the minus it has, or 1 - agreement for one such as Dice",
         )
     else:
         yield from _as_numbers(subject, answers)

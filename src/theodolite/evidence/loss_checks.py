@@ -14,7 +14,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, batches, distinct_batches, first_rows, reads_targets, samples
 from theodolite.evidence.drawn_outputs import drawn_outputs, output_shapes, quiet, size_of
 from theodolite.evidence.kernel_machine import class_labels_of
-from theodolite.evidence.output_tail import least_loss
+from theodolite.evidence.output_tail import least_loss, output_tail, reach
 from theodolite.evidence.thresholds import A_FEW, NEARLY_ALL, PART, ROUNDING, ROWS, SAME, STILL
 from theodolite.io.batches import Batch
 
@@ -73,10 +73,16 @@ def is_dealt_out(subject: Subject, answers: list[Tensor]) -> bool:
 def is_linear(subject: Subject, answers: list[Tensor]) -> bool:
     """Whether a loss of classes takes off as much again for each step that all answers grow by, so that it has no least value.
 
-    So does a loss of logarithms of probabilities, of a class each or of a whole sequence, where it is given something else.
+    So does a loss of logarithms of probabilities, of a class each, of the shares of all or of a whole sequence, where it is given
+    something else.
     """
     target = asked_batch(subject).target
-    if target.is_floating_point() or answers[0].ndim != target.ndim + 1 or _is_logarithm(answers[0]):
+    like = answers[0]
+    if target.is_floating_point():
+        asks = target.shape == like.shape and _are_shares(target)
+    else:
+        asks = like.ndim == target.ndim + 1
+    if not asks or (like.shape[-1] > 1 and _are_shares(like.exp())):
         return False
     for answer in answers:
         first, second, third = _values(subject, [answer, answer + 1, answer + 2], target)
@@ -86,8 +92,9 @@ def is_linear(subject: Subject, answers: list[Tensor]) -> bool:
     return True
 
 
-def _is_logarithm(answers: Tensor) -> bool:
-    return answers.shape[-1] > 1 and bool((answers.float().exp().sum(-1) - 1).abs().max() < ROUNDING)
+def _are_shares(rows: Tensor) -> bool:
+    """Whether each row is of probabilities."""
+    return bool((rows >= 0).all()) and bool((rows.float().sum(-1) - 1).abs().max() < ROUNDING)
 
 
 def class_numbers(subject: Subject) -> Tensor | None:
@@ -152,27 +159,70 @@ def is_past_its_range(subject: Subject) -> bool:
 
 
 def is_turned_round(subject: Subject) -> bool:
-    """Whether the loss is highest where answers are right and falls without end as they move away: it has the wrong sign."""
+    """Whether the loss is highest where answers are right: it has the wrong sign.
+
+    Without end it falls ever further as answers move away; where it is bounded, it is lowest where they say the opposite.
+    """
     batch = first_rows(asked_batch(subject), ROWS)
     answers = drawn_answers(subject)
     if not answers or not isinstance(batch.target, Tensor):
         return False
     like, target = answers[0][: len(batch)], batch.target
-    shape, labels = output_shapes(like)[-1], class_labels_of(target)
-    if target.is_floating_point() and target.numel() == like.numel():
-        right = target.reshape(like.shape).to(like)
-        drawn = size_of(target) * torch.randn(like.shape, generator=torch.Generator().manual_seed(0)).to(like)
-        ways = [drawn, -drawn]
-    elif labels is not None and like.ndim == 2 and like.shape[1] > max(1, int(labels.max())) and int(labels.min()) >= 0:
-        right = FAR * F.one_hot(labels, like.shape[1]).to(like)
-        ways = [-right]
-    else:
+    right, says = _right_answer(like, target)
+    if right is None:
         return False
+    shape = output_shapes(like)[-1]
+    drawn = size_of(target) * torch.randn(like.shape, generator=torch.Generator().manual_seed(0)).to(like)
+
+    def along(way: Tensor, start: Tensor | float = 0.0, steps: tuple[int, ...] = (0, 1, 10, 100)) -> list[float]:
+        return _values(subject, [shape(start + step * way) for step in steps], target)
+
     try:
-        fall = [_values(subject, [shape(right + step * away) for step in (0, 1, 10, 100)], target) for away in ways]
+        fall = [along(way, right) for way in ([-right] if says else [drawn, -drawn])]
+        if all(all(a > b for a, b in itertools.pairwise(v)) and v[-1] < -FAR * max(map(abs, v[:2])) for v in fall):
+            return says or _moves_along(subject, right, target)
+        most, nought, least = along(right, steps=(1, 0, -1))
+        between = [*along(drawn), *along(-drawn)]
+        if not most > nought > least or not all(most > value > least for value in between):
+            return False
+        return _are_scores(subject, like) if says else _are_angles(subject, right, target)
     except (RuntimeError, ValueError, IndexError):
         return False
-    return all(all(a > b for a, b in itertools.pairwise(v)) and v[-1] < -FAR * max(map(abs, v[:2])) for v in fall)
+
+
+def _right_answer(like: Tensor, target: Tensor) -> tuple[Tensor | None, bool]:
+    """The answer that agrees with the targets, and whether these say what is true and what is not; None where it is not known."""
+    if target.shape == like.shape and bool(((target == 0) | (target == 1)).all()):
+        return FAR * (2 * target.to(like) - 1), True
+    if target.is_floating_point() and target.numel() == like.numel():
+        return target.reshape(like.shape).to(like), False
+    if target.is_floating_point() and target.numel() == len(like):  # several answers to one number, such as quantiles
+        return target.reshape(-1, *[1] * (like.ndim - 1)).to(like).expand_as(like), False
+    labels = class_labels_of(target) if target.ndim < 3 else target
+    classes = like.shape[1] if like.ndim > 1 else 1
+    if labels is None or labels.is_floating_point() or labels.shape != like.shape[:1] + like.shape[2:]:
+        return None, False
+    if int(labels.min()) < 0 or int(labels.max()) >= classes:
+        return None, False
+    return FAR * (2 * F.one_hot(labels.long(), classes).movedim(-1, 1) - 1).to(like), True
+
+
+def _moves_along(subject: Subject, right: Tensor, target: Tensor) -> bool:
+    """Whether answers and targets that are moved together cost the same: what is asked is their difference."""
+    moved = [_values(subject, [right + by], target + by)[0] for by in (0.0, 1.0)]
+    return abs(moved[1] - moved[0]) <= ROUNDING
+
+
+def _are_angles(subject: Subject, right: Tensor, target: Tensor) -> bool:
+    """Whether answers and targets cost the same at any length: what is asked is the angle between them."""
+    values = [_values(subject, [a * right], b * target)[0] for a, b in ((1, 1), (3, 1), (1, 3))]
+    return max(values) - min(values) <= ROUNDING * abs(values[0])
+
+
+def _are_scores(subject: Subject, like: Tensor) -> bool:
+    """Whether larger answers say yes: those of both signs, a last layer's own, or from 0 to 1. Distances say no."""
+    tail = output_tail(subject)
+    return bool((like < 0).any()) or (tail is not None and (tail.plain or reach(tail) == (0.0, 1.0)))
 
 
 def as_classes_and_numbers(subject: Subject, labels: Tensor) -> tuple[float, float, float] | None:
