@@ -27,7 +27,7 @@ from theodolite.evidence.start import largest_lr
 from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MANY, PART, ROUNDING
 from theodolite.evidence.trial import Change
 from theodolite.evidence.widening import layers_run, widened_copy
-from theodolite.measure.dimension.by_distances import dimension_twonn
+from theodolite.measure.dimension.by_distances import twonn_fit
 
 UNITS = 64
 """Units that the narrowest layer is tried with; one of as many is not narrow."""
@@ -130,7 +130,7 @@ def _needed(x: Tensor) -> float:
     if len(rows) < FEWEST:
         return 0.0
     try:
-        dimension = dimension_twonn(rows.cpu().double())
+        dimension = twonn_fit(rows.cpu().double()).estimate
     except ValueError:  # data on a lattice, whose neighbors are all equally far: no dimension can be read
         return 0.0
     return float(min(dimension.value - 2 * dimension.stderr, rows.shape[1]))

@@ -20,7 +20,6 @@ from theodolite.instruments._common.data_visit import features_of
 from theodolite.io.workers import one_thread
 from theodolite.measure.dimension import (
     dimension_calibrated,
-    dimension_twonn,
     directions_needed,
     distinct_rows,
     gride_curve,
@@ -100,7 +99,7 @@ def _thinned(points: Any, of: int) -> float:
     """What seeing some of the samples alone costs TwoNN, whose scale moves with their number."""
     if len(points) >= of:
         return 0.0
-    (error,) = left_out_errors(lambda rows: [dimension_twonn(points[rows]).value], len(points), of=of, blocks=5)
+    (error,) = left_out_errors(lambda rows: [twonn_fit(points[rows]).estimate.value], len(points), of=of, blocks=5)
     return error
 
 

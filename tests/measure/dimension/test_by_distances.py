@@ -106,6 +106,25 @@ def test_stated_errors_cover_the_truth(kind, d):
     assert inside >= 22  # of 24; at 99.7 % each, three misses come once in fifty thousand
 
 
+@pytest.mark.parametrize(("n", "d"), [(2000, 5), (20_000, 5), (1500, 10), (1500, 20)])
+def test_the_error_of_twonn_covers_the_bias_of_an_edge(n, d):
+    x = torch.rand(n, d, generator=generator(), dtype=torch.float64)
+    bare, found = measure.twonn_fit(x).estimate, measure.dimension_twonn(x)
+    assert found.value == bare.value < d
+    assert abs(found.value - d) < 3 * found.stderr
+    if n > 2000:  # so many rows tell it to a hundredth, and they are wrong by four of these
+        assert abs(bare.value - d) > 4 * bare.stderr
+
+
+def test_the_error_of_twonn_is_the_bias_that_farther_neighbors_tell():
+    """The mean of log ratios and the likelihood of Gride read the farther ones alike."""
+    graph = measure.nearest_neighbors(torch.rand(4000, 5, generator=generator(), dtype=torch.float64), 16)
+    near, far = measure.twonn_fit(graph).estimate, measure.dimension_gride(graph, near=8)
+    farther = far.scale / near.scale - 1
+    told = math.hypot(near.stderr, near.stderr / farther, (near.value - far.value) / farther)
+    assert measure.dimension_twonn(graph).stderr == pytest.approx(told, rel=0.1)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_error_of_the_calibrated_dimension_covers_a_manifold_that_bends(seed):
     known = benchmark_manifolds()["curled 12"]
@@ -227,8 +246,8 @@ def test_responsibilities_are_those_of_bayes_rule():
 
 def test_twonn_of_some_rows_agrees_with_that_of_all_and_says_how_well_it_knows(monkeypatch):
     x = torch.rand(20_000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    whole = measure.dimension_twonn(x)
+    whole = measure.twonn_fit(x).estimate
     monkeypatch.setattr(by_distances, "LOOKED_AT", 2000)
-    some = measure.dimension_twonn(x)
+    some = measure.twonn_fit(x).estimate
     assert 2.5 < some.stderr / whole.stderr < 4  # the root of ten, and rows far apart share fewer neighbors
     assert abs(some.value - whole.value) < 3 * some.stderr

@@ -5,12 +5,12 @@ import torch
 from theodolite.construct.dimension import manifold
 from theodolite.core.law import Law
 from theodolite.core.reading import Estimate
-from theodolite.measure.dimension import dimension_calibrated, dimension_twonn
+from theodolite.measure.dimension import dimension_calibrated, twonn_fit
 
 
 def measure(kind: str, dimension: int, *, generator: torch.Generator, calibrated: bool = True) -> float:
     x = manifold(kind, 300, dimension, generator=generator)  # type: ignore[arg-type]
-    found: Estimate = dimension_calibrated(x) if calibrated else dimension_twonn(x, rule="likelihood")
+    found: Estimate = dimension_calibrated(x) if calibrated else twonn_fit(x, rule="likelihood").estimate
     return found.value
 
 

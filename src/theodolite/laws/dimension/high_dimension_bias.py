@@ -4,21 +4,20 @@ import torch
 
 from theodolite.core.law import Law
 from theodolite.core.reading import Band, Estimate
-from theodolite.measure.dimension import Neighbors, dimension_twonn, distinct_rows
+from theodolite.measure.dimension import Neighbors, distinct_rows, twonn_fit
 
 
 def measure(dimension: int, *, generator: torch.Generator, edge: bool = True) -> Estimate:
     x = torch.rand(400, dimension, generator=generator, dtype=torch.float64)
     if edge:
-        return dimension_twonn(x, rule="likelihood")
+        return twonn_fit(x, rule="likelihood").estimate
     squares = torch.zeros(len(x), len(x), dtype=torch.float64).fill_diagonal_(torch.inf)
     for column in x.T:
         apart = (column[:, None] - column).abs_()
         squares += torch.minimum(apart, 1 - apart).square_()
     near, who = squares.topk(2, dim=1, largest=False)
-    return dimension_twonn(
-        Neighbors(near.sqrt().numpy(), who.numpy(), distinct_rows(x), "all pairs"), rule="likelihood"
-    )
+    graph = Neighbors(near.sqrt().numpy(), who.numpy(), distinct_rows(x), "all pairs")
+    return twonn_fit(graph, rule="likelihood").estimate
 
 
 law = Law(

@@ -8,7 +8,7 @@ from scipy.special import digamma
 from theodolite.construct.dimension import manifold
 from theodolite.core.law import Law
 from theodolite.core.reading import Estimate
-from theodolite.measure.dimension import dimension_twonn
+from theodolite.measure.dimension import twonn_fit
 
 ROWS, DIMENSION = 1500, 5
 
@@ -30,7 +30,7 @@ def measure(share: float, noise: float, *, generator: torch.Generator, larger: f
     x = manifold("sphere", ROWS, DIMENSION, generator=generator)
     again = torch.cat([x, x[: round(ROWS * share)]])
     jitter = larger * noise * torch.randn(again.shape, generator=generator, dtype=torch.float64)
-    return dimension_twonn(again + jitter, discard=0.0, rule="likelihood")
+    return twonn_fit(again + jitter, discard=0.0, rule="likelihood").estimate
 
 
 law = Law(

@@ -5,7 +5,7 @@ import torch
 from theodolite.construct.dimension import manifold, rotated
 from theodolite.core.law import Law
 from theodolite.core.reading import Estimate
-from theodolite.measure.dimension import dimension_twonn
+from theodolite.measure.dimension import twonn_fit
 
 ROWS = 1500
 
@@ -18,7 +18,7 @@ def measure(
     if copies:  # every row twice, the second a little moved along one direction
         x = torch.cat([x[: ROWS // 2], x[: ROWS // 2]])
         x[ROWS // 2 :, 0] += copies * torch.randn(ROWS // 2, generator=generator, dtype=torch.float64)
-    return dimension_twonn(x, rule="likelihood")
+    return twonn_fit(x, rule="likelihood").estimate
 
 
 law = Law(

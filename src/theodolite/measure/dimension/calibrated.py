@@ -9,7 +9,7 @@ import torch
 
 from theodolite.core.checks import at_least
 from theodolite.core.reading import Estimate
-from theodolite.measure.dimension.by_distances import dimension_twonn
+from theodolite.measure.dimension.by_distances import twonn_fit
 from theodolite.measure.dimension.by_variance import dimension_pca
 from theodolite.measure.dimension.prepared_rows import distinct_rows
 
@@ -29,7 +29,7 @@ def dimension_calibrated(x: Any, *, most: int = 1500, largest: int = 400) -> Est
     """
     at_least(0, largest=largest)
     rows = distinct_rows(x).sample(most)
-    seen = dimension_twonn(rows, rule="likelihood")
+    seen = twonn_fit(rows, rule="likelihood").estimate
     found = [_inverted(seen.value, len(rows), kind, largest) for kind in ("cube", "gauss")]
     value = sum(place for place, _ in found) / 2
     slope = sum(slope for _, slope in found) / 2
@@ -59,4 +59,4 @@ def _reference_reading(dimension: int, count: int, kind: str) -> float:
     draw: Callable[..., torch.Tensor] = torch.rand if kind == "cube" else torch.randn
     generator = torch.Generator().manual_seed(1000 * dimension + count)
     draws = [draw(count, dimension, generator=generator, dtype=torch.float64) for _ in range(DRAWS)]
-    return sum(dimension_twonn(x, rule="likelihood").value for x in draws) / DRAWS
+    return sum(twonn_fit(x, rule="likelihood").estimate.value for x in draws) / DRAWS

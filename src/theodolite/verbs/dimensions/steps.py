@@ -14,6 +14,7 @@ from theodolite.measure.dimension import (
     dimension_calibrated,
     dimension_hessian,
     dimension_participation,
+    dimension_twonn,
     directions_needed,
     distinct_rows,
     gaussian_mixture,
@@ -195,8 +196,8 @@ def _twonn(state: Found) -> None:
     state.add(
         "neighbors",
         "TwoNN",
-        fit.estimate,
-        "Ratio of the two nearest distances: the smallest scale there is. The "
+        dimension_twonn(state.graph),
+        "Ratio of the two nearest distances: the smallest scale there is; the error counts how much farther ones differ. The "
         f"largest {100 * fit.discarded:.0f} % of ratios are left out; the law misses the rest by {fit.misfit:.3f} at "
         "most.",
         series,
