@@ -20,7 +20,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.loss_checks import cross_entropy_for, entropy_loss
-from theodolite.evidence.output_tail import OutputTail, floors, output_tail, reach, reach_of_entries
+from theodolite.evidence.output_tail import OutputTail, floors, is_entrywise, output_tail, reach, reach_of_entries
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import CRITICAL, NOTHING, THOUSANDFOLD, WORTH
 from theodolite.evidence.trial import Change, present_skill
@@ -42,7 +42,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         IndexError,
     ):  # the loss refuses outputs outside its range: then it asks for a squash
         return
-    words = _range(tail)
+    words, where = _range(tail), _squashed_layers(tail)
     gap = (floor - free) / (constant - free) if constant > free else 0.0
     if not words or not gap > NOTHING:
         return
@@ -51,14 +51,23 @@ def judge(subject: Subject) -> Iterator[Finding]:
     remedy, suggested = _remedy(tail)
     yield Finding(
         severity="critical" if severe else "warning" if gap > WORTH else "note",
-        where=tail.layer,
-        says=f"The function after layer {tail.layer} squashes the outputs: they are {words}, so the loss cannot fall "
+        where=where,
+        says=f"The function after layer {where} squashes the outputs: they are {words}, so the loss cannot fall "
         f"below {figure(floor)}. Without it the loss could reach {_least(free, constant)}; ignoring the "
         f"input gives {figure(constant)}.",
         remedy=remedy,
         suggested=suggested,
         evidence=(evidence("least loss within reach", floor), evidence("least loss of any output", free)),
     )
+
+
+def _squashed_layers(tail: OutputTail) -> str:
+    """The last layers whose entries are bounded, where each has its own; else all."""
+    low, high = reach_of_entries(tail)
+    bounded = (high - low < THOUSANDFOLD).flatten(0, -2).any(0)
+    own = torch.split(bounded, tail.widths) if is_entrywise(tail) else []
+    some = [name for name, part in zip(tail.layers, own, strict=False) if bool(part.any())]
+    return " and ".join(some or tail.layers)
 
 
 def _least(free: float, constant: float) -> str:
@@ -104,35 +113,35 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if tail is None or tail.plain or tail.given.shape != tail.outputs.shape or task(subject).coupled:
         return
     low, high = reach(tail)
+    where = _squashed_layers(tail)
     if high - low < THOUSANDFOLD or not low > -THOUSANDFOLD or task(subject).kind == "unknown":
         return
-    bare = Change("without the last activation", prepare=partial(_bypass, tail.layer))
+    bare = Change("without the last activation", prepare=partial(_bypass, tail.layers))
     classes = "" if task(subject).kind == "numbers" else ", but class scores must be unbounded"
-    says = f"The activation after layer {tail.layer} keeps outputs from going below {low:.3g}{classes}."
+    says = f"The activation after layer {where} keeps outputs from going below {low:.3g}{classes}."
     gone = {"remove": "last activation"}
-    yield Intervention(bare, found_by(says, PLAIN, gone, where=tail.layer), rank=9, sign=True)
+    yield Intervention(bare, found_by(says, PLAIN, gone, where=where), rank=9, sign=True)
     entropy = cross_entropy_for(subject)
     if entropy is not None:
         loss: Callable[[nn.Module, Batch], Tensor] = entropy_loss(subject, entropy)
         change = Change(
             "without the last activation, cross-entropy",
-            prepare=partial(_bypass, tail.layer),
+            prepare=partial(_bypass, tail.layers),
             loss=loss,
             scored_by=loss,
         )
         text = "remove the last activation, with F.cross_entropy(output, target) as the loss"
-        yield Intervention(change, found_by(says, text, gone, where=tail.layer), rank=9, sign=True, alike=False)
+        yield Intervention(change, found_by(says, text, gone, where=where), rank=9, sign=True, alike=False)
 
 
-def _bypass(layer: str, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """The change by which a model answers with its last layer's own output."""
-    kept: list[Any] = []
-
-    def keep(module: nn.Module, args: Any, output: Any) -> None:
-        kept[:] = [output]
-
-    model.get_submodule(layer).register_forward_hook(keep)
-    model.register_forward_hook(lambda module, args, output: kept[0])
+def _bypass(layers: tuple[str, ...], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """The change by which a model answers with its last layers' own outputs."""
+    kept: dict[str, Any] = {}
+    for name in layers:
+        model.get_submodule(name).register_forward_hook(
+            lambda module, args, output, name=name: kept.update({name: output})
+        )
+    model.register_forward_hook(lambda module, args, output: torch.cat([kept[name] for name in layers], -1))
 
 
 ailment = Ailment(

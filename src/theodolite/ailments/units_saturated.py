@@ -20,6 +20,7 @@ from theodolite.evidence.batches import batches
 from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
 from theodolite.evidence.interventions import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
+from theodolite.evidence.output_tail import output_tail
 from theodolite.evidence.start import at_weights, origin_tensors
 from theodolite.evidence.thresholds import CRITICAL, NEARLY_ALL, WORTH
 from theodolite.evidence.trial import present_skill
@@ -27,8 +28,11 @@ from theodolite.measure.propagation.one_pass import VitalSigns
 from theodolite.measure.propagation.recurrent_gates import recurrent_saturation
 
 
-def _flat(signs: VitalSigns | None) -> dict[str, float]:
-    layers = () if signs is None else signs.layers[:-1]
+def _flat(subject: Subject, signs: VitalSigns | None) -> dict[str, float]:
+    """The share of saturated units of each layer where it is large; what bounds the answers themselves is no unit."""
+    tail = output_tail(subject)
+    last = tail.layers if tail is not None and tail.given.shape == tail.outputs.shape else ()
+    layers = [] if signs is None else [layer for layer in signs.layers[:-1] if layer.name not in last]
     return {
         layer.name: layer.saturated or 0.0 for layer in layers if layer.bounded and (layer.saturated or 0.0) >= CRITICAL
     }
@@ -36,18 +40,18 @@ def _flat(signs: VitalSigns | None) -> dict[str, float]:
 
 def sign(subject: Subject) -> bool:
     """Whether a layer's activations are flat on most samples."""
-    return bool(_flat(signals(subject)))
+    return bool(_flat(subject, signals(subject)))
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
-    shut = {name: share for name, share in _flat(signs).items() if share >= NEARLY_ALL}
+    shut = {name: share for name, share in _flat(subject, signs).items() if share >= NEARLY_ALL}
     if signs is None or not shut or present_skill(subject) > WORTH:
         return
     where, share = next(iter(shut.items()))
     text, suggested = remedy_for(activation_in(signs))
     remedy = f"inputs of mean 0 and variance 1 (logarithms if they span many orders of magnitude), and {text}"
-    if origin_tensors(subject) is not None and where not in _flat(signals_at_start(subject)):
+    if origin_tensors(subject) is not None and where not in _flat(subject, signals_at_start(subject)):
         remedy, suggested = "a smaller lr: they were not saturated before training", {}
     size = signs.layers[0].input_square
     yield Finding(
@@ -63,7 +67,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The critical initialization."""
-    flat = _flat(signals_at_start(subject)) | _recurrent(subject)
+    flat = _flat(subject, signals_at_start(subject)) | _recurrent(subject)
     if not flat:
         return
     worst, share = max(flat.items(), key=lambda item: item[1])

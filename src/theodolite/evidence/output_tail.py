@@ -1,4 +1,4 @@
-"""What lies between the last layer and the loss: the answers that can be reached there, and the least loss among them."""
+"""What lies between the last layers and the loss: the answers that can be reached there, and the least loss among them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,20 +14,21 @@ from theodolite.evidence.batches import batches, first_rows, joined, price
 from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt, size_of
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import ROWS, SEARCH, STILL, WORTH
+from theodolite.evidence.thresholds import A_FEW, ROWS, SEARCH, STILL, WORTH
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
 
 @dataclass(frozen=True)
 class OutputTail:
-    """Everything behind the last layer, as a function of that layer's output; ``plain`` where it changes no number.
+    """Everything behind the last layers, as a function of their outputs side by side; ``plain`` where it changes no number.
 
-    ``given`` is the layer's own output, ``answer`` what the model makes of it, of whose tensors ``member`` is the one that the
-    targets belong to.
+    Several are the last where none has another behind it, as those of boxes and of kinds. ``given`` is what the layers say
+    themselves, ``answer`` what the model makes of it, of whose tensors ``member`` is the one that the targets belong to.
     """
 
-    layer: str
+    layers: tuple[str, ...]
+    widths: tuple[int, ...]
     batch: Batch
     given: Tensor
     answer: Any
@@ -41,7 +42,7 @@ class OutputTail:
         return members_of(self.answer)[self.member]
 
     def run(self, z: Tensor) -> Tensor:
-        """The outputs with other numbers in place of the last layer's."""
+        """The outputs with other numbers in place of the last layers'."""
         return members_of(self.whole(z))[self.member]
 
     def loss_of(self, outputs: Tensor) -> Tensor:
@@ -60,7 +61,7 @@ class OutputTail:
 
 
 def output_tail(subject: Subject) -> OutputTail | None:
-    """The tail behind the layer that ran last; None where it holds weights of its own or nothing can be told."""
+    """The tail behind the layers that ran last; None where it holds weights of its own or nothing can be told."""
     found: OutputTail | None = subject.once("output tail", lambda: _tail(subject))
     return found
 
@@ -72,27 +73,61 @@ def _tail(subject: Subject) -> OutputTail | None:
     few = _few(subject)
     some = list(batches(subject)[: max(1, few // max(1, len(batches(subject)[0])))])
     together = joined(some) or [some[0]]
-    name, batch = signs.layers[-1].name, first_rows(together[0], few)
-    layer = model.get_submodule(name)
-    kept: list[Any] = []
+    batch = first_rows(together[0], few)
+    ran = [layer.name for layer in signs.layers]
+    names = ran[-1:]
+    while len(names) <= A_FEW:
+        tail = _behind(subject, tuple(names), batch)
+        if tail is None or tail.plain:
+            return tail
+        weights = _weights_behind(model, tail)
+        if not weights:
+            return tail
+        beside = [name for name in ran if name not in names and {f"{name}.weight", f"{name}.bias"} & weights]
+        if not beside:
+            return None
+        names = [beside[-1], *names]
+    return None
 
-    def whole(z: Tensor) -> Any:
-        hook = layer.register_forward_hook(lambda module, args, output: z)
+
+def _behind(subject: Subject, names: tuple[str, ...], batch: Batch) -> OutputTail | None:
+    """What is behind these layers; None where one ran more than once, or they do not fit side by side."""
+    model, loss = subject.model, subject.loss
+    assert model is not None and loss is not None
+    kept: dict[str, list[Any]] = {name: [] for name in names}
+
+    def answered(replaced: Callable[[str, Any], Any]) -> Any:
+        hooks = [
+            model.get_submodule(name).register_forward_hook(
+                lambda module, args, output, name=name: replaced(name, output)
+            )
+            for name in names
+        ]
         try:
             with untouched(model):
                 return subject.answer(batch)
         finally:
-            hook.remove()
+            for hook in hooks:
+                hook.remove()
 
-    with untouched(model), torch.no_grad(), quiet():
-        hook = layer.register_forward_hook(lambda module, args, output: kept.append(output))
-        answer = subject.answer(batch)
-        hook.remove()
+    with torch.no_grad(), quiet():
+        answer = answered(lambda name, output: kept[name].append(output))
     member = task(subject).member
-    if len(kept) != 1 or not isinstance(kept[0], Tensor) or len(members_of(answer)) <= member:
+    own = [outputs[0] for outputs in kept.values() if len(outputs) == 1 and isinstance(outputs[0], Tensor)]
+    if (
+        len(own) < len(names)
+        or len(members_of(answer)) <= member
+        or any(t.shape[:-1] != own[0].shape[:-1] for t in own)
+    ):
         return None
-    tail = OutputTail(name, batch, kept[0].detach(), answer, member, whole, loss)
-    return tail if tail.plain or not _has_weights(model, tail) else None
+    widths = tuple(t.shape[-1] if t.ndim else 1 for t in own)
+
+    def whole(z: Tensor) -> Any:
+        parts = dict(zip(names, torch.split(z, widths, -1), strict=True)) if len(names) > 1 else {names[0]: z}
+        return answered(lambda name, output: parts[name])
+
+    given = torch.cat([t.detach() for t in own], -1) if len(own) > 1 else own[0].detach()
+    return OutputTail(names, widths, batch, given, answer, member, whole, loss)
 
 
 def _few(subject: Subject) -> int:
@@ -101,15 +136,16 @@ def _few(subject: Subject) -> int:
     return max(2, int(min(ROWS, WORTH * work_of(subject).budget / passes)))
 
 
-def _has_weights(model: nn.Module, tail: OutputTail) -> bool:
+def _weights_behind(model: nn.Module, tail: OutputTail) -> set[str]:
+    """The parameters that answers depend on with the last layers' numbers given; "" among them where on these they do not."""
+    own = {name: p for name, p in model.named_parameters() if p.requires_grad}
     with torch.enable_grad(), quiet():
         z = tail.given.clone().requires_grad_()
         answers = tail.run(z)
-        own = [p for p in model.parameters() if p.requires_grad]
         if not answers.requires_grad:
-            return True
-        slopes: tuple[Any, ...] = torch.autograd.grad(answers.sum(), [*own, z], allow_unused=True)
-    return slopes[-1] is None or any(slope is not None for slope in slopes[:-1])
+            return {""}
+        slopes: tuple[Any, ...] = torch.autograd.grad(answers.sum(), [*own.values(), z], allow_unused=True)
+    return {name for name, slope in zip([*own, ""], slopes, strict=True) if (slope is None) == (name == "")}
 
 
 @torch.no_grad()
