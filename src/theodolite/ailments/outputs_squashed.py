@@ -65,7 +65,7 @@ def _squashed_layers(tail: OutputTail) -> str:
     """The last layers whose entries are bounded, where each has its own; else all."""
     low, high = reach_of_entries(tail)
     bounded = (high - low < THOUSANDFOLD).flatten(0, -2).any(0)
-    own = torch.split(bounded, tail.widths) if is_entrywise(tail) else []
+    own = torch.split(bounded, list(tail.widths)) if is_entrywise(tail) else []
     some = [name for name, part in zip(tail.layers, own, strict=False) if bool(part.any())]
     return " and ".join(some or tail.layers)
 

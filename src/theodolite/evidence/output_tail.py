@@ -123,7 +123,7 @@ def _behind(subject: Subject, names: tuple[str, ...], batch: Batch) -> OutputTai
     widths = tuple(t.shape[-1] if t.ndim else 1 for t in own)
 
     def whole(z: Tensor) -> Any:
-        parts = dict(zip(names, torch.split(z, widths, -1), strict=True)) if len(names) > 1 else {names[0]: z}
+        parts = dict(zip(names, torch.split(z, list(widths), -1), strict=True)) if len(names) > 1 else {names[0]: z}
         return answered(lambda name, output: parts[name])
 
     given = torch.cat([t.detach() for t in own], -1) if len(own) > 1 else own[0].detach()
