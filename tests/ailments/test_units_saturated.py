@@ -1,10 +1,12 @@
 """Are bounded activations stuck in their flat ends, where no gradient passes?"""
 
 import pytest
+import torch
 from torch import nn
 
 from fixtures.fresh import fresh, stack
 from fixtures.judging import alarms, judged
+from fixtures.trained import batches_of, clouds, trained
 
 SICK = (fresh("tanh with large weights", lambda: stack(3, activation=nn.Tanh, weight_variance=200.0)),)
 HEALTHY = (fresh("tanh", lambda: stack(3, activation=nn.Tanh)), fresh("relu", lambda: stack(3)))
@@ -31,4 +33,15 @@ def test_what_to_do_depends_on_when_they_were_saturated(since):
         for name, value in given["model"].state_dict().items()
     }
     (found,) = judged("units-saturated", {**given, "origin": origin})[:1]
-    assert ("a smaller lr" in found.remedy) == (since == "training")
+    assert ("before training" in found.remedy) == (since == "training")
+    assert "lr=" not in found.remedy  # no training made them so
+
+
+@pytest.mark.parametrize(("lr", "advised"), [(100.0, True), (1e5, False)])
+def test_a_smaller_step_is_advised_where_a_copy_shows_that_it_helps(lr, advised):
+    torch.manual_seed(0)
+    (x, y), validation = clouds(0, 1024, noise=1.0), clouds(1000, 512, noise=1.0)
+    model = nn.Sequential(nn.Linear(12, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 5))
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    given = trained(model, optimizer, batches_of(x, y, 32), validation=validation, steps=60)
+    assert [("lr=" in found.remedy) for found in judged("units-saturated", given)] == [advised]

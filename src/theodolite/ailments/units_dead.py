@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from theodolite.core.ailment import Finding, evidence
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
-from theodolite.evidence.depth_remedies import depth_ailment, remedy_for
+from theodolite.evidence.depth_remedies import depth_ailment, remedy_for, remedy_since_training
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.start import origin_tensors
 from theodolite.evidence.thresholds import MOST, NEARLY_ALL, WORTH
@@ -29,6 +29,10 @@ def _dead(signs: VitalSigns | None) -> list[LayerSigns]:
     return [layer for layer in layers if (layer.dead or 0.0) >= (MOST if layer.units > 1 else 1.0)]
 
 
+def _names(signs: VitalSigns | None) -> list[str]:
+    return [layer.name for layer in _dead(signs)]
+
+
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
     layers = _dead(signs)
@@ -38,16 +42,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
     learned = present_skill(subject)
     shut = (worst.dead or 0.0) >= NEARLY_ALL and not worst.gradient_norm and not learned > WORTH
     text, suggested = remedy_for(activation_in(signs))
-    remedy = f"{text}; if they died during training, a smaller lr"
-    if origin_tensors(subject) is not None:
-        remedy = text
-        if worst.name not in [layer.name for layer in _dead(signals_at_start(subject))]:
-            remedy, suggested = "a smaller lr: they were alive before training", {}
+    if origin_tensors(subject) is not None and worst.name not in _names(signals_at_start(subject)):
+        text, suggested = remedy_since_training(subject, "dead", lambda one: worst.name in _names(signals(one)))
     yield Finding(
         severity="critical" if shut else "note",
         where=worst.name,
         says=_says(layers) + (" No gradient passes through them, and nothing was learned." if shut else ""),
-        remedy=remedy,
+        remedy=text,
         suggested=suggested,
         evidence=tuple(evidence("share of dead units", layer.dead or 0.0, where=layer.name) for layer in layers),
     )

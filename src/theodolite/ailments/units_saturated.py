@@ -17,7 +17,7 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches
-from theodolite.evidence.depth_remedies import depth_interventions, remedy_for
+from theodolite.evidence.depth_remedies import depth_interventions, remedy_for, remedy_since_training
 from theodolite.evidence.interventions import Intervention
 from theodolite.evidence.layer_signals import activation_in, signals, signals_at_start
 from theodolite.evidence.output_tail import output_tail
@@ -52,7 +52,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     text, suggested = remedy_for(activation_in(signs))
     remedy = f"inputs of mean 0 and variance 1 (logarithms if they span many orders of magnitude), and {text}"
     if origin_tensors(subject) is not None and where not in _flat(subject, signals_at_start(subject)):
-        remedy, suggested = "a smaller lr: they were not saturated before training", {}
+        remedy, suggested = remedy_since_training(subject, "saturated", lambda one: where in _flat(one, signals(one)))
     size = signs.layers[0].input_square
     yield Finding(
         severity="critical",
