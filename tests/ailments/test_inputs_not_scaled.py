@@ -64,6 +64,39 @@ def codes_beside_columns_in_units(seed: int) -> dict[str, object]:
     return {"model": model, "data": (x, y), "loss": nn.functional.cross_entropy, "optimizer": adam}
 
 
+class Decays(nn.Module):
+    """What is left of u' + u / 1000 = 0, and u: the slope is taken inside, in the units of the inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.curve = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.enable_grad():
+            x = x if x.requires_grad else x.detach().requires_grad_(True)
+            u = self.curve(x)
+            slope = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+        return torch.cat([1e3 * slope + u, u], 1)
+
+
+def milliseconds_in_an_equation(seed: int) -> dict[str, object]:
+    generator = torch.Generator().manual_seed(5)
+    x = 2000 * torch.rand(768, 1, generator=generator) * (torch.rand(768, 1, generator=generator) > 0.2)
+    torch.manual_seed(seed)
+    model = Decays()
+
+    def loss(o: Tensor, start: Tensor) -> Tensor:
+        return o[:, 0].square().mean() + 10 * (start[:, 0] * (o[:, 1] - 1).square()).mean()
+
+    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
+    return {"model": model, "data": (x, (x == 0).float()), "loss": loss, "optimizer": adam}
+
+
+def test_what_needs_inputs_in_their_units_has_them():
+    found = alarms("inputs-not-scaled", milliseconds_in_an_equation(0))
+    assert "for layer curve.0 alone" in found[0].remedy
+
+
 SICK = (raw_pixels, columns_in_units, codes_beside_columns_in_units)
 HEALTHY = (pixels_in_the_unit_interval, normalized_first)
 

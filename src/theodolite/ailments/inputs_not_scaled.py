@@ -10,10 +10,11 @@ looks up.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, figure, times
 from theodolite.core.state import untouched
@@ -21,7 +22,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
-from theodolite.evidence.thresholds import NOTHING, RARELY, ROWS, THOUSANDFOLD
+from theodolite.evidence.thresholds import NOTHING, RARELY, ROUNDING, ROWS, THOUSANDFOLD
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.input_sizes import InputScales, input_scales
@@ -94,12 +95,57 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     scales = unscaled_inputs(subject)
     if scales is None:
         return
+    layers = _first_layers(subject, scales)
+    inside = (
+        f" for layer {' and '.join(layers)} alone, because the rest of the network needs x as it is" if layers else ""
+    )
     change = Change("inputs standardized", rows=standardized_rows(scales))
-    yield Intervention(change, lambda outcome: _found(outcome, scales), rank=10, sign=True)
-    yield Intervention(change.at_lr(10.0), lambda outcome: _found(outcome, scales), rank=11, sign=True)
+    if layers:
+        change = replace(change, rows=None, prepare=partial(_standardized_before, layers, scales))
+    yield Intervention(change, lambda outcome: _found(outcome, scales, inside), rank=10, sign=True)
+    yield Intervention(change.at_lr(10.0), lambda outcome: _found(outcome, scales, inside), rank=11, sign=True)
     logged = _on_a_log_scale(subject)
     if logged is not None:
         yield Intervention(Change("inputs on a log scale", rows=logged), _found_logs, rank=13, sign=True)
+
+
+def _first_layers(subject: Subject, scales: InputScales) -> list[str]:
+    """The layers that are given the inputs as they are, in a network that needs these in their own units elsewhere.
+
+    So does one that takes its own slope in a time, or adds to a picture: there other inputs are another question.
+    """
+    model, batch = subject.model, first_rows(batches(subject)[0], ROWS)
+    assert model is not None
+    given = [t for t in batch.tensors() if t.is_floating_point() and t.ndim > 1]
+    found: list[str] = []
+
+    def look(name: str, args: tuple[Any, ...]) -> None:
+        if args and isinstance(args[0], Tensor) and any(torch.equal(args[0].detach(), t) for t in given):
+            found.append(name)
+
+    with untouched(model), torch.no_grad(), quiet():
+        for name, module in model.named_modules():
+            if not any(module.children()):
+                module.register_forward_pre_hook(lambda module, args, name=name: look(name, args))
+        outside = members_of(subject.answer(standardized_rows(scales)(batch)))
+        found.clear()
+        subject.answer(batch)
+    layers = list(dict.fromkeys(found))
+    with untouched(model), torch.no_grad(), quiet():
+        _standardized_before(layers, scales, model)
+        answers = members_of(subject.answer(batch))
+    same = all(
+        float((a - b).abs().max()) <= ROUNDING * float(b.abs().max()) for a, b in zip(answers, outside, strict=True)
+    )
+    return [] if same else layers
+
+
+def _standardized_before(layers: list[str], scales: InputScales, model: nn.Module, *_: object) -> None:
+    """The change that standardizes what these layers are given."""
+    for name in layers:
+        model.get_submodule(name).register_forward_pre_hook(
+            lambda module, args: (scales.standardized(args[0]), *args[1:])
+        )
 
 
 def _on_a_log_scale(subject: Subject) -> Any:
@@ -138,7 +184,7 @@ _found_logs = found_by(
 )
 
 
-def _found(outcome: Outcome, scales: InputScales) -> Finding:
+def _found(outcome: Outcome, scales: InputScales, inside: str) -> Finding:
     size = (
         f"Inputs are not scaled: they have mean {figure(scales.offset)} and standard deviation {figure(scales.scale)}"
     )
@@ -155,7 +201,7 @@ def _found(outcome: Outcome, scales: InputScales) -> Finding:
     return finding_of(
         outcome,
         f"{size}.",
-        f"{how}, with statistics of the training data, in training and at inference{step}",
+        f"{how}{inside}, with statistics of the training data, in training and at inference{step}",
         {"standardize": "inputs"},
         where="inputs",
     )

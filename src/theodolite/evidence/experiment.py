@@ -106,7 +106,14 @@ class Experiment:
     def trial(self, change: Change, steps: int) -> Trial:
         """The arm of that change, taken on to so many steps."""
         if change.name not in self.arms:
-            self.arms[change.name] = Trial(self.subject, change)
+            self.arms[change.name] = arm = Trial(self.subject, change)
+            first = (
+                None
+                if change.from_here or change.scored_by or math.isfinite(judged_constant(self.subject))
+                else arm.score()
+            )
+            if first is not None:
+                self.subject.seen.setdefault("untrained losses", []).append(first.loss)
         return self.arms[change.name].advance(max(1, round(change.stretch * steps)))
 
 

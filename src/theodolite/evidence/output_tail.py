@@ -78,9 +78,12 @@ def _tail(subject: Subject) -> OutputTail | None:
     names = ran[-1:]
     while len(names) <= A_FEW:
         tail = _behind(subject, tuple(names), batch)
-        if tail is None or tail.plain:
-            return tail
-        weights = _weights_behind(model, tail)
+        try:
+            if tail is None or tail.plain:
+                return tail
+            weights = _weights_behind(model, tail)
+        except RuntimeError:  # a model that takes its own slope finds none in other numbers
+            return None
         if not weights:
             return tail
         beside = [name for name in ran if name not in names and {f"{name}.weight", f"{name}.bias"} & weights]

@@ -309,11 +309,11 @@ def judged_constant(subject: Subject) -> float:
 
 
 def loss_to_beat(subject: Subject) -> float:
-    """The loss when ignoring the input; where no such answer is known, that of the weights before training."""
+    """The loss when ignoring the input; where no such answer is known, the least of a network that no step has trained."""
     constant = judged_constant(subject)
     if math.isfinite(constant) or (steps_made(subject) and origin_tensors(subject) is None):
         return constant
-    return loss_before(subject)
+    return min([loss_before(subject), *subject.seen.get("untrained losses", ())])
 
 
 def loss_before(subject: Subject) -> float:
