@@ -313,7 +313,8 @@ def loss_to_beat(subject: Subject) -> float:
     constant = judged_constant(subject)
     if math.isfinite(constant) or (steps_made(subject) and origin_tensors(subject) is None):
         return constant
-    return min([loss_before(subject), *subject.seen.get("untrained losses", ())])
+    untrained: list[float] = subject.seen.get("untrained losses", [])
+    return min([loss_before(subject), *untrained])
 
 
 def loss_before(subject: Subject) -> float:
