@@ -42,6 +42,7 @@ class Activation:
     exact: ClosedForm | None
     _resolution: Resolution
     _lines: dict[float, Line]
+    _planes: dict[tuple[bool, float, float, float], float]
 
     def __init__(self, activation: str | _Elementwise | Activation, **parameters: Any) -> None:
         if isinstance(activation, Activation):
@@ -59,6 +60,7 @@ class Activation:
         set_(self, "exact", _closed_form(name, self))
         set_(self, "_resolution", Resolution.of(self._values))
         set_(self, "_lines", {})
+        set_(self, "_planes", {})
 
     def __repr__(self) -> str:
         return f"Activation({self.name!r})"
@@ -213,7 +215,7 @@ class Activation:
             return self.exact.covariance(K11, K22, K12)
         if K22 == 0.0:
             return self.mean(K11) * self.mean(0.0)
-        return self._plane(self._values, (K11, K22, K12))
+        return self._plane(K11, K22, K12)
 
     def slope_covariance(self, K11: float, K22: float, K12: float) -> float:
         r"""$E\,\sigma'(u)\sigma'(v)$ for centered Gaussians with $E u^2=K_{11}$, $E v^2=K_{22}$, $E uv=K_{12}$.
@@ -234,14 +236,21 @@ class Activation:
                 return 0.5 * (left**2 + right**2)
             line = self._line(K11)
             return line.mean(self._slopes(math.sqrt(K11) * line.x)) * 0.5 * (left + right)
-        return self._plane(self._slopes, (K11, K22, K12))
+        return self._plane(K11, K22, K12, slopes=True)
 
-    def _plane(self, integrand: Callable[[Array], Array], triple: tuple[float, float, float]) -> float:
-        K11, K22, K12 = triple
-        first, second = math.sqrt(K11), math.sqrt(K22)
-        theta, sine = angle(K11, K22, K12)
-        cosine = math.cos(theta) if sine == 0.0 else K12 / geometric_mean(K11, K22)
-        return plane_mean(self._resolution, integrand, first=first, second=second, cosine=cosine, sine=sine)
+    def _plane(self, K11: float, K22: float, K12: float, *, slopes: bool = False) -> float:
+        """By quadrature, and known from then on: kernel, gradient and step size of a deep network ask for the same pairs."""
+        asked = slopes, K11, K22, K12
+        if asked not in self._planes:
+            if len(self._planes) >= 4096:
+                self._planes.clear()
+            first, second = math.sqrt(K11), math.sqrt(K22)
+            theta, sine = angle(K11, K22, K12)
+            cosine = math.cos(theta) if sine == 0.0 else K12 / geometric_mean(K11, K22)
+            integrand = self._slopes if slopes else self._values
+            found = plane_mean(self._resolution, integrand, first=first, second=second, cosine=cosine, sine=sine)
+            self._planes[asked] = found
+        return self._planes[asked]
 
     def slopes_at_zero(self) -> tuple[float, float]:
         """The slopes to the left and to the right of 0.
