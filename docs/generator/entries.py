@@ -56,9 +56,17 @@ def instrument_pages(readings: Mapping[str, str]) -> list[Page]:
     return [home, *(_entry_page(e, _instrument(e, readings.get(e.name, ""))) for e in found)]
 
 
+def examples() -> dict[str, Any]:
+    """The tests of ailments whose networks are shown; benchmarks lie beside them, and some share theirs."""
+    root = Path(__file__).parents[2]
+    sys.path[:0] = [str(root / "tests"), str(root)]
+    names = [name for name in catalogue.ailment_names() if "fact" not in catalogue.ailment_facts(name)]
+    return {name: importlib.import_module(f"ailments.test_{name.replace('-', '_')}") for name in names}
+
+
 def sick_findings() -> dict[str, str]:
     """What each ailment says of the first sick network of its tests, made now; of errors of a run their sentence."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+    shown = examples()
     from fixtures.judging import alarms
 
     logging.getLogger("theodolite").addHandler(logging.NullHandler())  # their runs are sick on purpose
@@ -71,8 +79,7 @@ def sick_findings() -> dict[str, str]:
             sentence = Finding(severity=facts["severity"], says=says, remedy=facts.get("remedy", "…"))
             found[name] = finding_article(sentence, "What it says")
             continue
-        example = importlib.import_module(f"ailments.test_{name.replace('-', '_')}")  # the tests' own networks
-        judged = alarms(name, example.SICK[0](0))
+        judged = alarms(name, shown[name].SICK[0](0))
         if judged:
             found[name] = finding_article(judged[0], "For example")
     return found
