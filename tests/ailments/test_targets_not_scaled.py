@@ -45,8 +45,36 @@ def slow_but_sure(seed: int) -> dict[str, object]:
     return {"model": model, "data": ((x - 0.5) / 0.29, y), "loss": nn.functional.mse_loss, "optimizer": adam}
 
 
-SICK = (house_prices, gradients_too_large)
-HEALTHY = (unit_size, degrees, slow_but_sure)
+def _kind_and_amount(seed: int, scale: float, offset: float) -> dict[str, object]:
+    """A class and a number in one table of targets, each with outputs of its own."""
+    given = _case(seed, 1.0, 0.0, adam=True)
+    x, amount = given["data"]
+    kind = (x[:, 2] > 0).float() + (x[:, 3] > 0).float()
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(10, 48), nn.ReLU(), nn.Linear(48, 4))
+
+    def loss(o, y):
+        return nn.functional.cross_entropy(o[:, 1:], y[:, 0].long()) + nn.functional.mse_loss(o[:, 0], y[:, 1])
+
+    data = (x, torch.stack([kind, amount[:, 0] * scale + offset], 1))
+    return {"model": model, "data": data, "loss": loss, "optimizer": torch.optim.Adam(model.parameters(), lr=5e-3)}
+
+
+def amounts_beside_kinds(seed: int) -> dict[str, object]:
+    return _kind_and_amount(seed, 9e3, 2e4)
+
+
+def scaled_amounts_beside_kinds(seed: int) -> dict[str, object]:
+    return _kind_and_amount(seed, 1.0, 0.0)
+
+
+def test_the_column_of_numbers_is_named():
+    (found,) = alarms("targets-not-scaled", amounts_beside_kinds(0))
+    assert found.remedy.startswith("y[:, 1] = (y[:, 1] - ") and "output[:, 0]" in found.remedy
+
+
+SICK = (house_prices, gradients_too_large, amounts_beside_kinds)
+HEALTHY = (unit_size, degrees, slow_but_sure, scaled_amounts_beside_kinds)
 
 
 @pytest.mark.parametrize("build", SICK)

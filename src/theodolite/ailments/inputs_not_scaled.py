@@ -95,18 +95,21 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     scales = unscaled_inputs(subject)
     if scales is None:
         return
-    layers = _first_layers(subject, scales)
-    inside = (
-        f" for layer {' and '.join(layers)} alone, because the rest of the network needs x as it is" if layers else ""
-    )
-    change = Change("inputs standardized", rows=standardized_rows(scales))
-    if layers:
-        change = replace(change, rows=None, prepare=partial(_standardized_before, layers, scales))
+    change, inside = standardized_inputs(subject, scales)
     yield Intervention(change, lambda outcome: _found(outcome, scales, inside), rank=10, sign=True)
     yield Intervention(change.at_lr(10.0), lambda outcome: _found(outcome, scales, inside), rank=11, sign=True)
     logged = _on_a_log_scale(subject)
     if logged is not None:
         yield Intervention(Change("inputs on a log scale", rows=logged), _found_logs, rank=13, sign=True)
+
+
+def standardized_inputs(subject: Subject, scales: InputScales) -> tuple[Change, str]:
+    """The change to standardized inputs, and what to say where only some layers are given them so."""
+    layers, name = _first_layers(subject, scales), "inputs standardized"
+    if not layers:
+        return Change(name, rows=standardized_rows(scales)), ""
+    said = f" for layer {' and '.join(layers)} alone, because the rest of the network needs x as it is"
+    return Change(name, prepare=partial(_standardized_before, layers, scales)), said
 
 
 def _first_layers(subject: Subject, scales: InputScales) -> list[str]:

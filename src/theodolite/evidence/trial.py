@@ -54,9 +54,9 @@ class Change:
 
     ``prepare`` changes the copies of model and optimizer before the first step, ``lr`` multiplies every step size, ``rows``
     changes each batch, in training and in judging, ``order`` the sequence of training batches, ``loss`` what a step descends on,
-    ``network`` builds another network in place of the copy. ``units`` brings losses into those of the user where ``rows`` has
-    changed them. ``from_here``: the run is gone on with, from its present weights, in place of begun again. ``scored_by`` is
-    another loss that the copy is judged by, ``stretch`` how many steps it makes beside those of other trials.
+    ``network`` builds another network in place of the copy. ``from_here``: the run is gone on with, from its present weights, in
+    place of begun again. ``scored_by`` is another loss that the copy is judged by, ``stretch`` how many steps it makes beside
+    those of other trials.
     """
 
     name: str
@@ -66,7 +66,6 @@ class Change:
     order: Callable[[Sequence[Batch]], Sequence[Batch]] | None = None
     loss: Loss | None = None
     network: Callable[[], nn.Module | None] | None = None
-    units: float = 1.0
     from_here: bool = False
     scored_by: Loss | None = None
     stretch: float = 1.0
@@ -280,17 +279,14 @@ class Trial:
         return early[0] if early else self.score()
 
     def score_on(self, parts: Sequence[Batch]) -> Score | None:
-        """How well the copy does on some parts of the data, in the user's units."""
+        """How well the copy does on some parts of the data."""
         change = self.change
         if change.rows is not None:
             parts = [change.rows(batch) for batch in parts]
         try:
-            found = score_of(self.subject, parts, self.model, loss=change.scored_by)
+            return score_of(self.subject, parts, self.model, loss=change.scored_by)
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError):
             return None
-        if found is None or change.units == 1.0:
-            return found
-        return replace(found, loss=found.loss * change.units, losses=tuple(v * change.units for v in found.losses))
 
 
 def evaluations(optimizer: Any) -> int:
