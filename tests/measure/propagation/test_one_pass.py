@@ -204,3 +204,18 @@ def test_matrices_of_one_number_are_alike():
         for parameter in model.parameters():
             parameter.fill_(0.0)
     assert signs_of(model, x, torch.randn(20, 3)).layers[0].copies == pytest.approx(7 / 8)
+
+
+def test_an_activation_of_one_number_per_sample_is_that_of_a_single_unit_and_not_of_many():
+    class One(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 8), nn.Linear(8, 1)
+
+        def forward(self, x):
+            hidden = self.a(x)
+            return torch.sigmoid(50 * self.b(hidden).squeeze(1)) + torch.relu(hidden.norm(dim=1))
+
+    found = {layer.name: layer for layer in signs_of(drawn(0, One), torch.randn(16, 3)).layers}
+    assert found["b"].activation == "sigmoid" and 0 < found["b"].saturated <= 1
+    assert found["a"].activation is None

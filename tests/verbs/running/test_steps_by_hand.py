@@ -69,3 +69,40 @@ def test_plain_tensors_trained_by_hand_are_watched_with_their_batches(tmp_path, 
     watched, told = seen_of(tmp_path, warm, BARE)
     assert "watching tensors with steps by hand" in watched.stderr
     assert watched.stdout.strip() and not told["diagnosis"]["findings"]
+
+
+IDLE = """
+import copy, torch
+torch.manual_seed(0)
+model, x = torch.nn.Linear(3, 1), torch.randn(64, 3)
+old = copy.deepcopy(model)
+optimizer = None
+for step in range(300):
+    PREPARE
+    loss = torch.nn.functional.mse_loss(model(x), x[:, :1])
+    loss.backward()
+    STEP
+"""
+
+
+@pytest.mark.parametrize(
+    ("prepare", "step", "found"),
+    [
+        ("model.zero_grad()", "q = [p - 0.1 * p.grad for p in model.parameters()]", {"step-without-effect"}),
+        ("model.zero_grad()", "[p.data.sub_(0.1 * p.grad) for p in model.parameters()]", set()),
+        ("model.eval(), model.zero_grad()", "pass", set()),  # what is read of a network that does not train
+        ("x.requires_grad_(), model.zero_grad()", "x.data -= x.grad", set()),  # an input that is searched for
+        ("pass", "pass", set()),  # gradients that are added up
+        (
+            "optimizer = optimizer or torch.optim.SGD(old.parameters(), 0.1)",
+            "optimizer.step(), model.zero_grad()",
+            {"optimizer-of-another", "step-without-effect"},
+        ),
+    ],
+)
+def test_gradients_that_change_no_weight_are_told_where_a_network_was_to_learn(tmp_path, warm, prepare, step, found):
+    (tmp_path / "idle.py").write_text(IDLE.replace("PREPARE", prepare).replace("STEP", step))
+    warm.ran(["-m", "theodolite", "run", "--no-diagnosis", "idle.py"], tmp_path)
+    place = tmp_path / "run" / "run.json"
+    findings = json.loads(place.read_text())["diagnosis"]["findings"] if place.exists() else []
+    assert {finding["name"] for finding in findings if finding["severity"] == "critical"} == found

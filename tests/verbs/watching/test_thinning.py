@@ -258,3 +258,11 @@ def test_a_pass_is_priced_in_the_precision_of_training():
     watch._prices(*watch._samples())
     watch._prices(*watch._samples())
     assert seen == [torch.bfloat16]  # counted again, once
+
+
+def test_few_looks_before_they_are_due_stand_open():
+    account, prices, taken = LookAccount(0.05), LookPrices(loss=1.0, gradient=3.0, product=6.0, rest=20.0), 0
+    while account.allows_look(prices, trained=0.0) and taken < 50:
+        account.paid("loss", prices, 0)
+        taken += 1
+    assert taken == DANGER

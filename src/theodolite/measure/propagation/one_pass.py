@@ -169,11 +169,13 @@ class _Gates(TorchFunctionMode):
         home = self.home.get(given) if given is not None else None
         name = str(getattr(func, "__name__", func)).strip("_")
         seen = None if home is None else self.seen[home]
-        gate = seen is not None and given is not None and name in ACTIVATIONS and seen.activation is None
         before = None
-        if gate and given is not None:
+        gate = seen is not None and name in ACTIVATIONS and seen.activation is None
+        # one number per sample of many units is of a loss, say
+        if gate and seen is not None and given is not None and (given.ndim > 1 or seen.units == 1):
             with torch._C.DisableTorchFunction():  # an activation in place leaves nothing of what it was given
                 before = given.detach()[:: max(1, len(given) // GATE_SAMPLES)][:GATE_SAMPLES].clone()
+                before = before if before.ndim > 1 else before[:, None]
         result = func(*args, **kwargs)
         if seen is None or given is None or not isinstance(result, Tensor):
             return result

@@ -27,7 +27,12 @@ from torch import Tensor, nn
 from theodolite.core.run import Run
 from theodolite.evidence.batches import MOST_SAMPLES
 from theodolite.measure.dynamics import bare_optimizer
-from theodolite.measure.dynamics._silent_facts import checkpoint_left_out, generator_shared, restored_itself
+from theodolite.measure.dynamics._silent_facts import (
+    checkpoint_left_out,
+    generator_shared,
+    parameters_replaced,
+    restored_itself,
+)
 from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running import places
 from theodolite.verbs.running.functional import TRANSFORMS, Functional, bare, is_transformed
@@ -38,7 +43,16 @@ from theodolite.verbs.watching.alarms import Alarms
 from theodolite.verbs.watching.look_context import Level
 from theodolite.verbs.watching.records import Record
 from theodolite.verbs.watching.training_hooks.sharded import Gathered, is_sharded
-from theodolite.verbs.watching.training_hooks.silent_errors import BACKWARD, FEWEST, NO_GRADIENT, NO_STEP, REACHED
+from theodolite.verbs.watching.training_hooks.silent_errors import (
+    BACKWARD,
+    FEWEST,
+    IN_PLACE,
+    NO_CHANGE,
+    NO_GRADIENT,
+    NO_STEP,
+    PERIOD,
+    REACHED,
+)
 from theodolite.verbs.watching.training_hooks.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
 from theodolite.verbs.watching.watched_run import moment_of
@@ -108,6 +122,7 @@ class Observer:
     steps: int = 0
     optimizer: Any = None
     hand: StepsByHand | None = None
+    _trains: bool = False  # whether the modules were in training mode then
     kept: list[Any] = field(default_factory=list)
     broken: str = ""
     recognized: str = ""
@@ -545,7 +560,7 @@ class Observer:
             if self._stepping is not None:
                 self._begin(self._stepping, self._passes[-1:])
             elif reached and not any(id(p) in held for p in reached):
-                self.hand = StepsByHand(reached)
+                self.hand, self._trains = StepsByHand(reached), all(part.training for part in program.parts)
                 self._begin(self.hand.optimizer, self._passes[-1:])
         if self.hand is not None:
             self.hand.expect(gradients)
@@ -816,19 +831,36 @@ class Observer:
         """The script is over: a last step by hand is counted, and a watch on what was never trained is dropped."""
         if idle := self._idle_schedule():
             self.silent["schedule idle"] = idle
+        stepped = sum(seen.steps for seen in self._seen.values())
+        replaced: tuple[str, ...] = ()
         if self.hand is not None:
             self._guarded(self._by_hand)()
             if self.watch is not None and self.steps == 0:
+                others = (parameters_replaced(self.watch.model, seen.optimizer) for seen in self._seen.values())
+                replaced = next(filter(None, others), ())
                 self.watch.close()
                 self.watch = None
-        stepped = sum(seen.steps for seen in self._seen.values())
+        before = len(self.silent)
         if self.watch is None and self._empty == stepped >= FEWEST:
             count = f"{stepped:,}"
             self.silent["step without effect"] = NO_GRADIENT.format(count, count), BACKWARD
-            self._alarms.new_lines(stepped, alarms_of(Run(silent=self.silent)))
+            if replaced:
+                self.silent["optimizer of another"] = replaced
         if self.waiting and self.backward_passes >= FEWEST:
             self.silent["step without effect"] = NO_STEP.format(self.backward_passes), REACHED
-            self._alarms.new_lines(0, alarms_of(Run(silent=self.silent)))
+        if self.watch is None and not stepped and self.hand is not None and self._is_idle(self.hand):
+            self.silent["step without effect"] = NO_CHANGE.format(self.hand.passes), IN_PLACE
+        if len(self.silent) > before:
+            self._alarms.new_lines(stepped, alarms_of(Run(silent=self.silent)))
+
+    def _is_idle(self, hand: StepsByHand) -> bool:
+        """Whether a network in training mode got gradients again and again, cleared in between, and no weight ever changed.
+
+        Where an input asks for a gradient too, that may be what is wanted.
+        """
+        trained: list[Tensor] = hand.optimizer.param_groups[0]["params"]
+        learns = self._trains and all(isinstance(p, nn.Parameter) for p in trained)
+        return learns and hand.passes >= PERIOD and hand.unmoved()
 
 
 def _trains(program: Program, held: set[int]) -> bool:

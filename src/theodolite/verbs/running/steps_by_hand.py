@@ -21,8 +21,11 @@ class StepsByHand:
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.optimizer = torch.optim.SGD(list({id(p): p for p in parameters}.values()), lr=0.0)
         self.plain = True
+        self.passes = 0
         self._waiting = False
         self._one = min(parameters, key=lambda p: (p.numel() < 2, p.numel()))
+        self._version = -1
+        self._began = [(p, _digest(p)) for p in parameters]
         self._before = self._entries(self._one)
         self._gradient: Tensor | None = None
         self._kept: Tensor | None = None
@@ -32,6 +35,10 @@ class StepsByHand:
         gradient = gradients.get(id(self._one), self._one.grad)
         if gradient is None:
             return
+        self.passes += (
+            gradient is not self._gradient or gradient._version > self._version + 1
+        )  # not added to, nor left over
+        self._version = gradient._version
         self._before, self._gradient, self._kept = self._entries(self._one), gradient, self._entries(gradient)
         self._waiting = True
         for hook in list(self.optimizer._optimizer_step_pre_hooks.values()):
@@ -50,6 +57,10 @@ class StepsByHand:
             hook(self.optimizer, (), {})
         return True
 
+    def unmoved(self) -> bool:
+        """Whether every weight is what it was at the first pass."""
+        return all(_digest(p) == before for p, before in self._began)
+
     def _measure(self, change: Tensor) -> None:
         """The step size, by the gradient that was used: it may have been clipped in place since, and cleared after."""
         assert self._gradient is not None and self._kept is not None
@@ -65,3 +76,8 @@ class StepsByHand:
     @staticmethod
     def _entries(tensor: Tensor) -> Tensor:
         return tensor.detach().reshape(-1)[:ENTRIES].double().cpu().clone()
+
+
+def _digest(tensor: Tensor) -> tuple[float, float]:
+    values = tensor.detach().double()
+    return float(values.sum()), float(values.norm())

@@ -122,6 +122,10 @@ class LookAccount:
         """Whether a gradient may be read on credit, where so many stand open at the most."""
         return self.left("gradient", trained) >= (1 - gradients) * prices.gradient
 
+    def allows_look(self, prices: LookPrices, trained: float) -> bool:
+        """Whether a look may be taken before it is due, where losses have risen; few of them stand open, too."""
+        return self.affords(DANGER, prices, trained) and self.left("loss", trained) >= (1 - DANGER) * prices.loss
+
     def paid(self, size: Size, prices: LookPrices, products: int) -> None:
         """A look of this size was taken, with so many products."""
         self.spent["loss"] += prices.loss

@@ -28,7 +28,7 @@ from theodolite.verbs.watching.look_context import LEVELS, Batching, Carried, Le
 from theodolite.verbs.watching.look_reader import LookReader
 from theodolite.verbs.watching.records import Record, StoredRecords
 from theodolite.verbs.watching.starts import kept_probe, starting_weights, wait_for, watched_model, watched_subject
-from theodolite.verbs.watching.thinning import DANGER, FEWEST, SAMPLES, SPREAD, LookAccount, LookPrices
+from theodolite.verbs.watching.thinning import FEWEST, SAMPLES, SPREAD, LookAccount, LookPrices
 from theodolite.verbs.watching.training_hooks.optimizer_events import optimizer_lr, optimizer_momentum
 from theodolite.verbs.watching.training_hooks.sharded import Gathered, is_sharded
 from theodolite.verbs.watching.training_hooks.training_batches import TrainingBatches
@@ -316,7 +316,7 @@ class Watch(PresentableAnswers):
         """Whether losses of training that have risen are looked at before a look is due; once a block of steps."""
         self._attached.trace.rises = False
         account, (prices, a_step) = self._reader.account, self._prices(*self._samples())
-        return not account.is_endless and account.affords(DANGER, prices, self._steps * a_step)
+        return not account.is_endless and account.allows_look(prices, self._steps * a_step)
 
     def _note_rate(self, step: int) -> None:
         """Note the learning rate, at looks that are left out too: trials go through the schedule of the run."""

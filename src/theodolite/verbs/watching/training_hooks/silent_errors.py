@@ -44,6 +44,10 @@ NO_STEP, REACHED = (
     "{0:,} backward passes and no optimizer step",
     "optimizer.step() after loss.backward(), outside of conditions",
 )
+NO_CHANGE, IN_PLACE = (
+    "{0:,} backward passes, no optimizer, and no weight has changed",
+    "change the weights in place, p -= lr * p.grad under torch.no_grad(), or use torch.optim.SGD",
+)
 """What is said where there are no steps."""
 NO_GRADIENT, BACKWARD = (
     "{0} of {1} steps found no gradient on any parameter",
