@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from fixtures.judging import alarms
 
 
-def _case(seed: int, rare: float, *, separable: bool, steps: int = 80) -> dict[str, object]:
+def _case(seed: int, rare: float, *, separable: bool, steps: int = 80, weight: float = 1.0) -> dict[str, object]:
     torch.manual_seed(seed)
+    loss = nn.CrossEntropyLoss(torch.tensor([1.0, weight]))
 
     def draw(n: int) -> tuple[Tensor, Tensor]:
         y = (torch.rand(n) < rare).long()
@@ -21,15 +22,9 @@ def _case(seed: int, rare: float, *, separable: bool, steps: int = 80) -> dict[s
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(steps):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data[0]), data[1]).backward()
+        loss(model(data[0]), data[1]).backward()
         optimizer.step()
-    return {
-        "model": model,
-        "data": data,
-        "validation": validation,
-        "loss": nn.functional.cross_entropy,
-        "optimizer": optimizer,
-    }
+    return {"model": model, "data": data, "validation": validation, "loss": loss, "optimizer": optimizer}
 
 
 def rare_class_given_up(seed: int) -> dict[str, object]:
@@ -48,8 +43,20 @@ def not_yet_trained(seed: int) -> dict[str, object]:
     return _case(seed, 0.05, separable=False, steps=0)
 
 
-SICK = (rare_class_given_up,)
-HEALTHY = (rare_class_learned, balanced, not_yet_trained)
+def weighted_a_thousandfold(seed: int) -> dict[str, object]:
+    return _case(seed, 0.2, separable=False, weight=1000.0)
+
+
+def weighted_as_rare(seed: int) -> dict[str, object]:
+    return _case(seed, 0.05, separable=False, weight=19.0)
+
+
+def weighted_and_learned(seed: int) -> dict[str, object]:
+    return _case(seed, 0.2, separable=True, steps=200, weight=1000.0)
+
+
+SICK = (rare_class_given_up, weighted_a_thousandfold)
+HEALTHY = (rare_class_learned, balanced, not_yet_trained, weighted_as_rare, weighted_and_learned)
 
 
 @pytest.mark.parametrize("build", SICK)

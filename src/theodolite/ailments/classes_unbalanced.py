@@ -4,7 +4,9 @@ Rare classes alone are not a fault; ignoring them is. The check runs when the ma
 samples as the rarest, and the network has learned at least the class frequencies (its loss is no higher than when ignoring the
 input). It compares the accuracy on the majority class with the accuracy on classes less than a fifth of its size, on held-out
 data if there is any. It warns if the rare classes are mostly wrong and their accuracy is lower by three standard errors, which
-happens by chance once in 700; otherwise it leaves a note. Counts are exact; the error of a share is Wilson's interval at three
+happens by chance once in 700; otherwise it leaves a note. The opposite is measured, too: on equal answers the gradient of the
+loss tells what each class weighs, and where a class of less than half of the targets has more than 95 % of the weight and most
+of the others are answered wrongly, the weights are at fault. Counts are exact; the error of a share is Wilson's interval at three
 standard errors.
 """
 
@@ -18,14 +20,14 @@ from theodolite.ailments.labels_ignored import none_counts
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import all_targets, batches, joined, rows_of, samples, validation_batches
+from theodolite.evidence.batches import all_targets, asked_batch, batches, joined, rows_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
-from theodolite.evidence.drawn_outputs import members_of
+from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt
 from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.kernel_machine import classes_in, is_random_order
 from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import scores, skill, task
-from theodolite.evidence.thresholds import CRITICAL, FEWEST, NOTHING, PART, SURE
+from theodolite.evidence.thresholds import CRITICAL, FEWEST, NOTHING, PART, RARELY, SURE
 from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score
 from theodolite.io.batches import Batch
 
@@ -44,6 +46,10 @@ def judge(subject: Subject) -> Iterator[Finding]:
         # those that the loss leaves out are told of by labels-ignored; of a generator's answers the target is not one
         if not none_counts(subject, batches(subject)[0]) and _is_answered(subject):
             yield alone
+        return
+    turned = [*_weighted_away(subject)]
+    yield from turned
+    if turned:
         return
     classes = None if task(subject).kind == "numbers" else classes_in(targets)  # counts are no classes
     if classes is None:
@@ -88,6 +94,76 @@ def judge(subject: Subject) -> Iterator[Finding]:
         remedy=REMEDY,
         evidence=tuple(readings),
     )
+
+
+def _weighted_away(subject: Subject) -> Iterator[Finding]:
+    """A class of less than half of the targets has nearly all of the loss's pull on equal answers, and the others are lost."""
+    answered = _answered(subject) if was_trained(subject) else None
+    pulls = _pulls(subject) if answered is not None else None
+    if answered is None or pulls is None:
+        return
+    (classes, hits, part), (share, pull) = answered, pulls
+    favored = int(pull.argmax())
+    others = classes != favored
+    if (
+        1 - float(pull[favored]) > RARELY
+        or float(share[favored]) > CRITICAL
+        or bool(others.all())
+        or not bool(others.any())
+    ):
+        return
+    found, lost = float(hits[~others].double().mean()), float(hits[others].double().mean())
+    error = math.sqrt(1 / (4 * min(int(others.sum()), int((~others).sum()))))
+    if lost >= CRITICAL or found - lost < SURE * error:
+        return
+    labels = task(subject).kind == "labels"
+    yield Finding(
+        severity="warning",
+        where=f"class {favored}",
+        says=f"The loss weights class {favored} so that the others hardly count: it has {float(share[favored]):.0%} of the "
+        f"targets and {float(pull[favored]):.1%} of the weight. On {part} data the accuracy is {found:.0%} for it and "
+        f"{lost:.0%} for the others.",
+        remedy="pos_weight = (y == 0).sum(0) / (y == 1).sum(0), or none" if labels else f"no weights, or {REMEDY}",
+        suggested={"weights": "balanced"},
+        evidence=(
+            evidence("share of the targets", float(share[favored])),
+            evidence("share of the weight in the loss", float(pull[favored])),
+            evidence("accuracy on the other classes", lost, stderr=error),
+        ),
+    )
+
+
+def _pulls(subject: Subject) -> tuple[Tensor, Tensor] | None:
+    """Of each class its share of the targets, and of the gradient that equal answers have: that of the weights in the loss."""
+    meant, batch = task(subject), asked_batch(subject)
+    if subject.model is None or subject.loss is None or meant.kind not in ("classes", "labels") or meant.shift:
+        return None
+    with untouched(subject.model), torch.no_grad(), quiet():
+        answer = subject.answer(batch)
+    own = members_of(answer)
+    free = torch.full_like(own[meant.member], meant.threshold).requires_grad_()
+    given = rebuilt(answer, [free if place == meant.member else t for place, t in enumerate(own)])
+    try:
+        with torch.enable_grad(), quiet():
+            slope = torch.autograd.grad(subject.loss(given, batch.target), free)[0].detach().abs()
+    except RuntimeError:  # the loss refuses such answers
+        return None
+    classes = meant.classes_of(batch.target)
+    if meant.kind == "classes":
+        wanted = (
+            batch.target.argmax(meant.axis)
+            if meant.one_hot
+            else batch.target.reshape(
+                [size for place, size in enumerate(slope.shape) if place != meant.axis % slope.ndim]
+            ).long()
+        )
+        counts = meant.counts(wanted)
+        slope = slope.gather(meant.axis, wanted.clamp(min=0).unsqueeze(meant.axis)).squeeze(meant.axis)[counts]
+    if classes is None or slope.numel() != len(classes) or len(classes) < FEWEST or not float(slope.sum()) > 0:
+        return None
+    one = torch.zeros(int(classes.max()) + 1, dtype=torch.float64, device=classes.device)
+    pulls = one.index_add(0, classes, slope.reshape(-1).double())
+    return (torch.bincount(classes) / len(classes)).cpu(), (pulls / pulls.sum()).cpu()
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
