@@ -29,10 +29,6 @@ def _dead(signs: VitalSigns | None) -> list[LayerSigns]:
     return [layer for layer in layers if (layer.dead or 0.0) >= (MOST if layer.units > 1 else 1.0)]
 
 
-def _names(signs: VitalSigns | None) -> list[str]:
-    return [layer.name for layer in _dead(signs)]
-
-
 def judge(subject: Subject) -> Iterator[Finding]:
     signs = signals(subject)
     layers = _dead(signs)
@@ -42,8 +38,10 @@ def judge(subject: Subject) -> Iterator[Finding]:
     learned = present_skill(subject)
     shut = (worst.dead or 0.0) >= NEARLY_ALL and not worst.gradient_norm and not learned > WORTH
     text, suggested = remedy_for(activation_in(signs))
-    if origin_tensors(subject) is not None and worst.name not in _names(signals_at_start(subject)):
-        text, suggested = remedy_since_training(subject, "dead", lambda one: worst.name in _names(signals(one)))
+    if origin_tensors(subject) is not None and worst.name not in [
+        layer.name for layer in _dead(signals_at_start(subject))
+    ]:
+        text, suggested = remedy_since_training("dead"), {}
     yield Finding(
         severity="critical" if shut else "note",
         where=worst.name,

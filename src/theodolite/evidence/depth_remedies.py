@@ -17,9 +17,9 @@ from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.layer_signals import activation_in, merged_places, signals, signals_at_start
-from theodolite.evidence.start import largest_lr, steps_made
-from theodolite.evidence.thresholds import LADDER, SHORT, WORTH
-from theodolite.evidence.trial import Change, Trial, present_skill
+from theodolite.evidence.start import largest_lr
+from theodolite.evidence.thresholds import WORTH
+from theodolite.evidence.trial import Change, present_skill
 from theodolite.measure.propagation.one_pass import VitalSigns
 from theodolite.theory.propagation.critical_points import criticality
 
@@ -49,30 +49,9 @@ def remedy_for(activation: str | None) -> tuple[str, dict[str, Any]]:
     }
 
 
-def remedy_since_training(subject: Subject, word: str, sick: Callable[[Subject], bool]) -> tuple[str, dict[str, Any]]:
-    """What to type where training made units so: a smaller step, where a copy says that the step is the cause.
-
-    That is where they end so in a plain copy of the training too, and not in one with smaller steps.
-    """
-    said = f"units were not {word} before training"
-    steps = min(steps_made(subject), SHORT)
-
-    def ends_so(factor: float) -> bool:
-        trial = Trial(subject, Change(f"lr x {factor:g}", lr=factor)).advance(steps)
-        other = subject.at(trial.model)
-        other.seen.update(
-            {name: subject.seen[name] for name in ("work", "price", "batches", "task") if name in subject.seen}
-        )
-        return trial.diverged or sick(other)
-
-    if steps and subject.optimizer is not None and ends_so(1.0):
-        for times in LADDER[:2]:
-            if not ends_so(1 / times):
-                lr = _lr(subject, 1 / times)
-                return f"lr={lr:g}: {said}, became so again in a copy of {steps} steps, and did not with this lr", {
-                    "lr": lr
-                }
-    return f"look at the inputs, the loss and the lr where it begins: {said}", {}
+def remedy_since_training(word: str) -> str:
+    """What to look at where training made units so: which step or scale is to blame is what the trials tell."""
+    return f"look at the lr, the inputs and the loss at the start of the run: units were not {word} before training"
 
 
 def depth_interventions(
