@@ -82,6 +82,25 @@ def test_masks_of_other_images(mixed):
     assert bool(alarms("labels-unrelated", subject)) == mixed
 
 
+@pytest.mark.parametrize("mixed", [True, False])
+def test_pictures_of_other_images(mixed):
+    """Numbers at places that have a mean of their own: what lies around a place tells which place it is, and that is all."""
+    given = _maps(0, mixed=False)
+    g = torch.Generator().manual_seed(3)
+    own = torch.rand(300, 1, 12, 12, generator=g) + 3 * torch.linspace(0, 1, 12)
+    clean = own[torch.randperm(300, generator=g)] if mixed else own
+    x = own + 0.2 * torch.randn(own.shape, generator=g)
+    model = nn.Sequential(nn.Conv2d(1, 1, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-9)
+    nn.functional.mse_loss(model(x[:200]), clean[:200]).backward()
+    optimizer.step()
+    nn.init.zeros_(model[0].weight)
+    known = {**given, "model": model, "loss": nn.functional.mse_loss, "optimizer": optimizer}
+    subject = subject_of({**known, "data": (x[:200], clean[:200]), "validation": (x[200:], clean[200:])})
+    subject.seen["experiment"] = SimpleNamespace(cause=None)
+    assert bool(alarms("labels-unrelated", subject)) == mixed
+
+
 def rows_of_a_table(seed: int) -> dict[str, object]:
     """Inputs are numbers of rows that the model looks up: by themselves they say nothing."""
     given = _case(seed, 1.0, steps=0)

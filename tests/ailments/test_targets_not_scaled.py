@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from fixtures.judging import alarms
+from fixtures.judging import alarms, subject_of
+from theodolite.ailments.targets_not_scaled import compared_columns
 
 
 def _case(seed: int, scale: float, offset: float, *, adam: bool) -> dict[str, object]:
@@ -73,8 +74,82 @@ def test_the_column_of_numbers_is_named():
     assert found.remedy.startswith("y[:, 1] = (y[:, 1] - ") and "output[:, 0]" in found.remedy
 
 
-SICK = (house_prices, gradients_too_large, amounts_beside_kinds)
-HEALTHY = (unit_size, degrees, slow_but_sure, scaled_amounts_beside_kinds)
+def amounts_of_another_head(seed: int) -> dict[str, object]:
+    """The same, and each has a tensor of its own in the answer."""
+    given = _kind_and_amount(seed, 9e3, 2e4)
+
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.kind, self.amount = (
+                nn.Sequential(nn.Linear(10, 48), nn.ReLU()),
+                nn.Linear(48, 3),
+                nn.Linear(48, 1),
+            )
+
+        def forward(self, x):
+            return self.kind(self.body(x)), self.amount(self.body(x))[:, 0]
+
+    def loss(o, y):
+        return nn.functional.cross_entropy(o[0], y[:, 0].long()) + nn.functional.mse_loss(o[1], y[:, 1])
+
+    model = Heads()
+    return {**given, "model": model, "loss": loss, "optimizer": torch.optim.Adam(model.parameters(), lr=5e-3)}
+
+
+def quantiles(seed: int, scale: float = 8e4, offset: float = 2e5) -> dict[str, object]:
+    """Three outputs beside one target."""
+    given = _case(seed, scale, offset, adam=True)
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(10, 48), nn.ReLU(), nn.Linear(48, 3))
+    shares = torch.tensor([0.1, 0.5, 0.9])
+
+    def loss(o, y):
+        return torch.maximum(shares * (y - o), (shares - 1) * (y - o)).mean()
+
+    return {**given, "model": model, "loss": loss, "optimizer": torch.optim.Adam(model.parameters(), lr=5e-3)}
+
+
+def scaled_quantiles(seed: int) -> dict[str, object]:
+    return quantiles(seed, 1.0, 0.0)
+
+
+def boxes_in_pixels(seed: int) -> dict[str, object]:
+    """Four numbers of which each is a small part of the loss."""
+    given = _case(seed, 1.0, 0.0, adam=True)
+    x, amount = given["data"]
+    kind = (x[:, 2] > 0).float() + (x[:, 3] > 0).float()
+    boxes = torch.cat([amount, amount + x[:, 4:5], x[:, 5:7]], 1) * 200 + 500
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(10, 48), nn.ReLU(), nn.Linear(48, 7))
+
+    def loss(o, y):
+        return nn.functional.cross_entropy(o[:, :3], y[:, 0].long()) + nn.functional.smooth_l1_loss(o[:, 3:], y[:, 1:])
+
+    data = (x, torch.cat([kind[:, None], boxes], 1))
+    return {"model": model, "data": data, "loss": loss, "optimizer": torch.optim.Adam(model.parameters(), lr=5e-3)}
+
+
+@pytest.mark.parametrize(
+    ("build", "outputs"),
+    [
+        (amounts_of_another_head, {1: [(1, 0)]}),
+        (quantiles, {0: [(0, 0), (0, 1), (0, 2)]}),
+        (boxes_in_pixels, {column: [(0, column + 2)] for column in range(1, 5)}),
+    ],
+)
+def test_the_outputs_that_a_column_is_compared_with(build, outputs):
+    assert compared_columns(subject_of(build(0))) == outputs
+
+
+def test_outputs_are_named_as_one_would_type_them():
+    found = [alarms("targets-not-scaled", build(0))[0].remedy for build in (amounts_of_another_head, quantiles)]
+    assert found[0].startswith("y[:, 1] = (y[:, 1] - ") and " and output[1] * " in found[0]
+    assert found[1].startswith("y = (y - ") and " and output * " in found[1]
+
+
+SICK = (house_prices, gradients_too_large, amounts_beside_kinds, amounts_of_another_head, quantiles, boxes_in_pixels)
+HEALTHY = (unit_size, degrees, slow_but_sure, scaled_amounts_beside_kinds, scaled_quantiles)
 
 
 @pytest.mark.parametrize("build", SICK)

@@ -11,6 +11,7 @@ from theodolite import catalogue
 from theodolite.ailments.regularised_too_hard import with_decay
 from theodolite.evidence.experiment import Experiment, _catches_up, experiment, has_won, longest_trial
 from theodolite.evidence.interventions import Intervention, found_by
+from theodolite.evidence.loss_checks import trained_beside
 from theodolite.evidence.task import Score
 from theodolite.evidence.trial import AS_IT_IS, Change
 from theodolite.evidence.work import Work, work_of
@@ -100,3 +101,71 @@ def test_a_smaller_step_that_only_takes_off_less_is_not_the_cause(decay, named):
     found = experiment(subject, [*pool(subject, "step-too-large"), asked])
     assert found.cause.trial.change.name.startswith(named)
     assert any(name.endswith("as much decay") for name in found.arms) == (decay > 1)
+
+
+def _asked(network_of_the_loss, loss):
+    """A regression whose loss holds another network."""
+    x, y = clouds(0, 512)
+    model = network(0)
+    return subject_of(
+        {
+            "model": model,
+            "data": (x, y),
+            "loss": lambda o, y: loss(network_of_the_loss, o, y),
+            "optimizer": torch.optim.Adam(model.parameters(), 1e-2),
+        }
+    )
+
+
+def test_a_target_network_stands_still_for_copies_and_a_critic_does_not():
+    """Of a target network no gradient is asked; that of a critic is what the generator learns by, and it learns against it."""
+    torch.manual_seed(0)
+    classes = network(0)(clouds(0, 4)[0]).shape[1]
+    other = torch.nn.Linear(classes, 1)
+
+    def bootstrapped(old, o, y):
+        with torch.no_grad():
+            more = old(torch.zeros(len(o), classes))
+        return torch.nn.functional.mse_loss(o, torch.nn.functional.one_hot(y, classes) + 0.1 * more)
+
+    def fooled(critic, o, y):
+        return torch.nn.functional.softplus(-critic(o)).mean()
+
+    target, critic = _asked(other, bootstrapped), _asked(other, fooled)
+    assert not trained_beside(target) and trained_beside(critic)
+    assert experiment(target, pool(target, "step-too-small")).reproduced
+    assert "network of its own" in experiment(critic, pool(critic, "step-too-small")).why_not
+
+
+def test_a_loss_without_a_least_is_not_tried():
+    """Logarithms of probabilities times advantages of both signs: an arm that goes faster falls further, and is no better."""
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(512, 4, generator=g)
+    told = torch.stack([torch.randint(3, (512,), generator=g).float(), torch.randn(512, generator=g)], 1)
+
+    def policy(o, y):
+        return -(o.log_softmax(-1).gather(1, y[:, :1].long())[:, 0] * y[:, 1]).mean()
+
+    def bounded(o, y):
+        return -(o.softmax(-1).gather(1, y[:, :1].long())[:, 0] * y[:, 1]).mean()
+
+    def density(o, y):
+        return 0.5 * (o[:, 1] + (y[:, 1] - o[:, 0]).square() / o[:, 1].exp()).mean()
+
+    def made(loss):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 3)
+        stepper = torch.optim.Adam(model.parameters(), 1e-2)
+        return subject_of({"model": model, "data": (x, told), "loss": loss, "optimizer": stepper})
+
+    endless, *others = (made(loss) for loss in (policy, bounded, density))
+    assert "falls without end" in experiment(endless, pool(endless, "step-too-small")).why_not
+    assert not any(experiment(subject, pool(subject, "step-too-small")).why_not for subject in others)
+
+
+def test_a_run_without_a_reference_is_not_said_to_have_learned_more_than_its_copies():
+    subject = subject_of(patient(0, lambda own: torch.optim.Adam(own, 3e-3)))
+    subject.seen["held-out constant"], subject.seen["judged majority"] = (float("nan"), []), float("nan")
+    found = Experiment(subject)
+    found.trial(AS_IT_IS, 4)
+    assert not found.too_short

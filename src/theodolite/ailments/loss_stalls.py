@@ -22,9 +22,10 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, distinct_batches, first_rows, times_drawn
 from theodolite.evidence.constant_answers import compares_answers
 from theodolite.evidence.drawn_outputs import members_of, quiet
-from theodolite.evidence.experiment import Experiment, has_won, trained_beside
+from theodolite.evidence.experiment import Experiment, has_won
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.kernel_machine import attained
+from theodolite.evidence.loss_checks import trained_beside
 from theodolite.evidence.start import after_steps, ended_early, largest_lr, lr_left, steps_are_known, steps_made
 from theodolite.evidence.task import is_finite, task
 from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, MISSED, NOTHING, ROUNDING, SURE, WELL

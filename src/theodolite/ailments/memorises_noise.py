@@ -4,7 +4,8 @@ If labels can be learned, a network that fits them beats a constant answer on he
 above the majority class while the held-out accuracy is at it, within three binomial standard errors (for numeric targets: the
 same with losses), and a vote among the nearest neighbors of each input does no better. If the neighbors do better, the network
 merely overfits. A network whose held-out accuracy is six binomial errors above the majority class is mistaken for one at chance
-once in 700; if three errors exceed 0.3 nothing is reported.
+once in 700; if three errors exceed 0.3 nothing is reported. Numbers that the mean of their nearest
+neighbors tells beyond chance are no noise either.
 """
 
 import math
@@ -52,6 +53,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
         constant = constant_loss(subject)
         fitted = 0 <= training.loss < MISSED * constant  # where losses may be negative a share of one means nothing
         at_chance = held.loss > judged_constant(subject)
+        if fitted and at_chance and neighbors_tell(distinct_batches(subject), validation_batches(subject)):
+            return
         said = (
             f"training loss {training.loss:.3g}, held-out {held.loss:.3g} ({held.samples} samples), "
             f"ignoring the input {constant_loss(subject):.3g}"
@@ -72,19 +75,37 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def neighbors_accuracy(training: Sequence[Batch], held_out: Sequence[Batch]) -> float:
     """Held-out accuracy of a vote among nearest neighbors in the inputs; not a number where inputs are not numbers."""
+    asked = _neighbors(training, held_out)
+    if asked is None or asked[2].ndim > 1:
+        return math.nan
+    y, near, wanted = asked
+    return float((y[near].mode(dim=1).values == wanted).double().mean())
+
+
+def neighbors_tell(training: Sequence[Batch], held_out: Sequence[Batch]) -> bool:
+    """Whether the mean of nearest neighbors' numbers is closer to held-out numbers than the mean of all, beyond chance."""
+    asked = _neighbors(training, held_out)
+    if asked is None or not asked[2].is_floating_point():
+        return False
+    y, near, wanted = asked
+    closer = (wanted - y.mean(0)).square() - (wanted - y[near].mean(1)).square()
+    each = closer.double().reshape(len(closer), -1).mean(1)
+    return bool(each.mean() > SURE * each.std() / math.sqrt(len(each)))
+
+
+def _neighbors(training: Sequence[Batch], held_out: Sequence[Batch]) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Training targets, of each held-out sample the nearest in them, and its own target; None where inputs are not numbers."""
     x, y = _flat(training)
     other, wanted = _flat(held_out)
     if x is None or y is None or other is None or wanted is None or x.shape[1:] != other.shape[1:]:
-        return math.nan
-    if len(x) <= NEIGHBORS:
-        return math.nan
-    near = torch.cdist(other, x).topk(NEIGHBORS, largest=False).indices  # (held out, neighbors)
-    told = y[near].mode(dim=1).values
-    return float((told == wanted).double().mean())
+        return None
+    if len(x) <= NEIGHBORS or y.shape[1:] != wanted.shape[1:]:
+        return None
+    return y, torch.cdist(other, x).topk(NEIGHBORS, largest=False).indices, wanted  # near is (held out, neighbors)
 
 
 def _flat(whole: Sequence[Batch]) -> tuple[Tensor | None, Tensor | None]:
-    few = [b for b in whole if len(b.tensors()) == 1 and isinstance(b.target, Tensor) and b.target.ndim == 1]
+    few = [b for b in whole if len(b.tensors()) == 1 and isinstance(b.target, Tensor) and b.target.ndim in (1, 2)]
     if not few or len({b.tensors()[0].shape[1:] for b in few}) > 1 or not few[0].tensors()[0].is_floating_point():
         return None, None
     x = torch.cat([b.tensors()[0].flatten(1).float() for b in few])[:MANY]

@@ -8,7 +8,8 @@ some columns of the targets are numbers and others are not, those that the loss 
 inputs are not scaled either, both may need scaling before either helps.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,12 @@ from torch import Tensor, nn
 
 from theodolite.ailments.inputs_not_scaled import standardized_inputs, unscaled_inputs
 from theodolite.core.ailment import Ailment, Finding, figure
+from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, samples
-from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt
+from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
 from theodolite.evidence.interventions import Intervention, Outcome, found_by
 from theodolite.evidence.kernel_machine import COLUMNS
-from theodolite.evidence.loss_checks import drawn_answers
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import NOTHING, ROUNDING, SAME
 from theodolite.evidence.trial import Change
@@ -41,7 +42,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     pairs = {} if task(subject).kind == "numbers" else compared_columns(subject)
     if task(subject).kind != "numbers" and not pairs:
         return
-    y = y.double()
+    y = y.double().reshape(len(y), -1) if pairs else y.double()
     mean, std = y.mean(0), y.std(0, correction=0)
     if std.numel() > COLUMNS:  # pixels have one unit, and some of them hardly any variance
         mean, std = y.mean(), y.std(correction=0)
@@ -56,25 +57,26 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
     def loss(model: nn.Module, batch: Batch) -> Tensor:
         target: Tensor = batch.target
-        return subject.loss_on(replace(batch, target=((target.double() - mean) / width).to(target.dtype)), model)
+        scaled = (target.double().reshape(-1, *y.shape[1:]) - mean) / width
+        return subject.loss_on(replace(batch, target=scaled.to(target.dtype).reshape(target.shape)), model)
 
     def units_of(answer: Any) -> Any:
         """An answer in the units of the user."""
-        members = members_of(answer)
-        one = members[task(subject).member]
-        if pairs:
-            restored = one.clone()
-            for column, place in pairs.items():
-                restored[:, place] = (one[:, place].double() * width[column] + mean[column]).to(one.dtype)
-        else:
-            restored = (one.reshape(-1, *y.shape[1:]).double() * width + mean).to(one.dtype).reshape(one.shape)
-        return rebuilt(answer, [restored if t is one else t for t in members])
+        members = [one.clone() for one in members_of(answer)]
+        for column, places in pairs.items():
+            for member, place in places:
+                one = members[member].reshape(len(members[member]), -1)[:, place]
+                one.copy_(one.double() * width[column] + mean[column])
+        if not pairs:
+            one = members[task(subject).member]
+            one.copy_((one.reshape(-1, *y.shape[1:]).double() * width + mean).reshape(one.shape))
+        return rebuilt(answer, members)
 
     def prepare(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         model.register_forward_hook(lambda module, args, answer: None if module.training else units_of(answer))
 
     plain = Change("targets standardized", loss=loss, prepare=prepare)
-    told = (float(mean[own].mean() if mean.ndim else mean), size, [*pairs.items()])
+    told = (float(mean[own].mean() if mean.ndim else mean), size, _names_of(subject, pairs))
     yield Intervention(plain, _found(*told, both=False), rank=12, sign=True)
     scales = unscaled_inputs(subject)
     if scales is not None:
@@ -89,45 +91,99 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         yield Intervention(both, _found(*told, both=True), rank=14, sign=True)
 
 
-def compared_columns(subject: Subject) -> dict[int, int]:
-    """Of each column of targets that the loss compares with one of the outputs by their difference, which output that is.
+Places = list[tuple[int, int]]
+"""Outputs, each by the tensor of an answer and the column in it."""
 
-    Such a loss stays where both are moved by as much, and changes where one is. Other columns may hold classes.
+
+def compared_columns(subject: Subject) -> dict[int, Places]:
+    """Of each column of targets that the loss compares with some of the outputs by their difference, which outputs these are.
+
+    Such a loss stays where all of them are moved by as much, and changes where one is. Quantiles are several outputs beside one
+    target. Other columns may hold classes.
     """
-    answers, target = drawn_answers(subject), asked_batch(subject).target
-    if not answers or answers[0].ndim != 2 or not isinstance(target, Tensor) or target.ndim != 2:
+    assert subject.model is not None and subject.loss is not None
+    batch, target = asked_batch(subject), asked_batch(subject).target
+    if not isinstance(target, Tensor) or target.ndim not in (1, 2) or not target.is_floating_point():
         return {}
-    if len(target) != len(answers[0]) or max(target.shape[1], answers[0].shape[1]) > COLUMNS:
+    with untouched(subject.model), torch.no_grad(), quiet():
+        answer = subject.answer(batch)
+    drawn = drawn_outputs(answer, target)[0]
+    if any(z.ndim > 2 or len(z) != len(target) for z in drawn):
         return {}
-    answer, found = answers[0], dict[int, int]()
-    assert subject.loss is not None
-    with torch.no_grad(), quiet():
-        own = float(subject.loss(answer, target))
-        for column in range(target.shape[1]):
-            by = float(target[:, column].std())
-            moved = target.clone()
-            moved[:, column] += by
-            try:
-                apart = float(subject.loss(answer, moved)) - own
-                seen = abs(apart) > SAME / ROUNDING * abs(own)  # beyond rounding
-                for place in range(answer.shape[1]) if seen else ():
-                    along = answer.clone()
-                    along[:, place] += by
-                    if abs(float(subject.loss(along, moved)) - own) <= ROUNDING * abs(apart):
-                        found[column] = place
-            except (RuntimeError, ValueError, IndexError):  # classes beyond the last
-                continue
+    if max([target[:1].numel(), *(z[:1].numel() for z in drawn)]) > COLUMNS:
+        return {}
+    for dtype in (torch.float64, target.dtype):  # some columns are small beside the rest of a loss
+        with suppress(RuntimeError, ValueError, TypeError, IndexError):  # of a loss with numbers of its own in float32
+            return _compared(subject.loss, answer, [z.to(dtype) for z in drawn], target.to(dtype))
+    return {}
+
+
+def _compared(
+    loss: Callable[[Any, Any], Tensor], answer: Any, drawn: list[Tensor], target: Tensor
+) -> dict[int, Places]:
+    def at(outputs: Sequence[Tensor], wanted: Tensor) -> tuple[float, list[Tensor]]:
+        free = [z.clone().requires_grad_() for z in outputs]
+        with torch.enable_grad(), quiet():
+            value = loss(rebuilt(answer, free), wanted)
+            slopes = torch.autograd.grad(value.sum(), free, materialize_grads=True)
+        return float(value.detach()), [slope.reshape(len(slope), -1) for slope in slopes]
+
+    own, slopes = at(drawn, target)
+    beyond = SAME / ROUNDING * torch.finfo(target.dtype).eps / torch.finfo(torch.float32).eps  # rounding
+    found: dict[int, Places] = {}
+    for column in range(target[:1].numel()):
+        moved = target.clone()
+        by = moved.reshape(len(target), -1)[:, column].std()
+        moved.reshape(len(target), -1)[:, column] += by
+        try:
+            value, others = at(drawn, moved)
+        except (RuntimeError, ValueError, IndexError):  # classes beyond the last
+            continue
+        apart = abs(value - own)
+        if not apart > beyond * abs(own):
+            continue
+        asked = [
+            (member, place)
+            for member, (one, other) in enumerate(zip(slopes, others, strict=True))
+            for place in (one != other).any(0).nonzero().flatten().tolist()
+        ]
+        for places in [asked, *([one] for one in asked)]:
+            along = [z.clone() for z in drawn]
+            for member, place in places:
+                along[member].reshape(len(target), -1)[:, place] += by
+            if places and abs(at(along, moved)[0] - own) <= ROUNDING * apart:
+                found[column] = places
+                break
     return found
 
 
-def _found(mean: float, std: float, pairs: list[tuple[int, int]], *, both: bool) -> Callable[[Outcome], Finding]:
-    columns, places = (
-        ([*both_of] if len(both_of) > 1 else both_of[0] for both_of in zip(*pairs, strict=True)) if pairs else ("", "")
-    )
-    y, output = (f"y[:, {columns}]", f"output[:, {places}]") if pairs else ("y", "output")
+def _names_of(subject: Subject, pairs: dict[int, Places]) -> tuple[str, str]:
+    """The targets and the outputs that these are, as one would type them."""
+    if not pairs:
+        return "y", "output"
+    batch = asked_batch(subject)
+    assert subject.model is not None
+    with untouched(subject.model), torch.no_grad(), quiet():
+        own = members_of(subject.answer(batch))
+    places = sorted({one for some in pairs.values() for one in some})
+
+    def columns(name: str, like: Tensor, chosen: list[int]) -> str:
+        if len(chosen) == like[:1].numel():
+            return name
+        return f"{name}[:, {chosen if len(chosen) > 1 else chosen[0]}]"
+
+    names = [
+        columns(f"output[{member}]" if len(own) > 1 else "output", own[member], [p for m, p in places if m == member])
+        for member in sorted({member for member, _ in places})
+    ]
+    return columns("y", batch.target, sorted(pairs)), " and ".join(names)
+
+
+def _found(mean: float, std: float, names: tuple[str, str], *, both: bool) -> Callable[[Outcome], Finding]:
+    y, output = names
     remedy = f"{y} = ({y} - {mean:.4g}) / {std:.4g} for training, and {output} * {std:.4g} + {mean:.4g} at inference"
     what = "Inputs and targets are not scaled" if both else "Targets are not scaled"
-    which = f"the targets {y}" if pairs else "the targets" if both else "they"
+    which = f"the targets {y}" if y != "y" else "the targets" if both else "they"
     return found_by(
         f"{what}: {which} have mean {figure(mean)} and standard deviation {figure(std)}, while a network starts with outputs of "
         "about 1.",

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from types import CellType
-from typing import Any
 
 from torch import nn
 
@@ -19,6 +17,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import is_thinned, price, training_and_held_out
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.interventions import Intervention, Outcome
+from theodolite.evidence.loss_checks import asked_beside, falls_without_end, trained_beside
 from theodolite.evidence.start import passes, steps_are_known, steps_made
 from theodolite.evidence.task import Score, scores
 from theodolite.evidence.thresholds import (
@@ -89,7 +88,7 @@ class Experiment:
     @property
     def too_short(self) -> bool:
         """Whether the copy as it is has learned nothing where the run has: its steps were too few to compare arms."""
-        if self.plain is None or not steps_made(self.subject) or present_skill(self.subject) <= NOTHING:
+        if self.plain is None or not steps_made(self.subject) or not present_skill(self.subject) > NOTHING:
             return False
         return self.plain.steps < steps_made(self.subject) and not _has_learned(self, AS_IT_IS.name)
 
@@ -137,6 +136,9 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     if trained_beside(subject):
         found.why_not = "the loss has a network of its own, which this optimizer does not train"
         return found
+    if falls_without_end(subject):
+        found.why_not = "this loss falls without end, so that a lower one is not a better one"
+        return found
     made = steps_made(subject)
     if made and has_won(subject):
         return found
@@ -163,22 +165,6 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     return found
 
 
-def trained_beside(subject: Subject) -> bool:
-    """Whether the loss asks another network, as of a generator its critic, whose free parameters this optimizer does not hold."""
-    loss: Any = subject.loss
-    owner = getattr(loss, "__self__", None)
-    cells = [cell.cell_contents for cell in getattr(loss, "__closure__", None) or () if cell != CellType()]
-    reached = [loss, owner, *cells]
-    reached += [value for one in (owner, *cells) if hasattr(one, "__dict__") for value in vars(one).values()]
-    assert subject.model is not None and subject.optimizer is not None
-    own = {id(p) for p in subject.model.parameters()} | {
-        id(p) for g in subject.optimizer.param_groups for p in g["params"]
-    }
-    return any(
-        p.requires_grad and id(p) not in own for one in reached if isinstance(one, nn.Module) for p in one.parameters()
-    )
-
-
 def _follow_the_run(found: Experiment, made: int) -> None:
     """Make all steps of a run that a plain copy is ahead of, beyond chance, in half of them or fewer: does the copy stay there?
 
@@ -188,7 +174,7 @@ def _follow_the_run(found: Experiment, made: int) -> None:
     subject, plain = found.subject, found.plain
     assert plain is not None
     ahead = gain_of(subject, plain.score(), present_score(subject))
-    if 2 * plain.steps > made or not ahead.is_worth(NOTHING):
+    if 2 * plain.steps > made or not ahead.is_worth(NOTHING) or asked_beside(subject):
         return
     steps = min(made, int(_room(subject) / _a_step(subject)))
     before, subject.seen["trial steps"] = subject.seen["trial steps"], steps
@@ -201,7 +187,12 @@ def _follow_the_run(found: Experiment, made: int) -> None:
 
 
 def _is_reproduced(subject: Subject, plain: Trial, made: int) -> bool:
-    """Whether a plain copy is no better than the run; half way, too, for where batches are small the end goes up and down."""
+    """Whether a plain copy is no better than the run; half way, too, for where batches are small the end goes up and down.
+
+    A network that the loss asks stands still for a copy, and may not have done so for the run: then the two are not compared.
+    """
+    if asked_beside(subject):
+        return True
     run = present_score(subject)
     ahead = [gain_of(subject, score, run).is_worth(WORTH) for score in (plain.score(), plain.score_at_half)]
     return plain.steps > made or not all(ahead)

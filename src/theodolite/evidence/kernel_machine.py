@@ -77,7 +77,9 @@ def at_places(sample: Sample) -> Sample | None:
         for i, (r, c) in enumerate(zip(row.tolist(), column.tolist(), strict=True))
     ]
     told = flat[torch.arange(len(x)), :, place]
-    return Sample((torch.stack(around),), told if y.is_floating_point() else told[:, 0])
+    if y.is_floating_point():  # beside the mean there: what lies around it tells the place, too
+        return Sample((torch.stack(around),), told - flat.mean(0)[:, place].mT)
+    return Sample((torch.stack(around),), told[:, 0])
 
 
 def relation_of(sample: Sample | None, enough: float = math.inf) -> Relation | None:

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 import torch
@@ -12,10 +13,10 @@ from torch import Tensor, nn
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import asked_batch, batches, distinct_batches, first_rows, reads_targets, samples
-from theodolite.evidence.drawn_outputs import drawn_outputs, output_shapes, quiet, size_of
+from theodolite.evidence.drawn_outputs import drawn_outputs, output_shapes, quiet, rebuilt, size_of
 from theodolite.evidence.kernel_machine import class_labels_of
 from theodolite.evidence.output_tail import least_loss, output_tail, reach
-from theodolite.evidence.thresholds import A_FEW, NEARLY_ALL, PART, ROUNDING, ROWS, SAME, STILL
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, LADDER, NEARLY_ALL, PART, ROUNDING, ROWS, SAME, STILL
 from theodolite.io.batches import Batch
 
 FAR = 12.0
@@ -38,7 +39,7 @@ def drawn_answers(subject: Subject) -> list[Tensor]:
     return found
 
 
-def _values(subject: Subject, answers: list[Tensor], target: Any) -> list[float]:
+def _values(subject: Subject, answers: list[Any], target: Any) -> list[float]:
     assert subject.loss is not None
     with quiet(), torch.no_grad():
         return [float(subject.loss(answer, target)) for answer in answers]
@@ -156,6 +157,77 @@ def is_past_its_range(subject: Subject) -> bool:
     except (RuntimeError, ValueError, IndexError):
         return False
     return high < -abs(zero) and least > -SAME * FAR  # a negative loss where perfect answers have none
+
+
+def trained_beside(subject: Subject) -> bool:
+    """Whether the gradient goes through another network, as of a generator its critic, that this optimizer does not train."""
+    others = asked_beside(subject)
+    if not others:
+        return False
+    assert subject.model is not None and subject.loss is not None
+    batch = asked_batch(subject)
+    try:
+        with untouched(subject.model), torch.no_grad(), quiet():
+            answer = subject.answer(batch)
+        free = [z.requires_grad_() for z in drawn_outputs(answer, batch.target)[0]]
+        with torch.enable_grad(), quiet():
+            value = subject.loss(rebuilt(answer, free), batch.target)
+            slopes: tuple[Any, ...] = torch.autograd.grad(value.sum(), others, allow_unused=True)
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return True
+    return any(slope is not None for slope in slopes)
+
+
+def asked_beside(subject: Subject) -> list[nn.Parameter]:
+    """The free parameters of networks that the loss holds and this optimizer does not: those of a critic, of a target network."""
+    loss: Any = subject.loss
+    owner = getattr(loss, "__self__", None)
+    cells = [cell.cell_contents for cell in getattr(loss, "__closure__", None) or () if cell != CellType()]
+    reached = [loss, owner, *cells]
+    reached += [value for one in (owner, *cells) if hasattr(one, "__dict__") for value in vars(one).values()]
+    assert subject.model is not None and subject.optimizer is not None
+    own = {id(p) for p in subject.model.parameters()} | {
+        id(p) for g in subject.optimizer.param_groups for p in g["params"]
+    }
+    return [
+        p
+        for one in reached
+        if isinstance(one, nn.Module)
+        for p in one.parameters()
+        if p.requires_grad and id(p) not in own
+    ]
+
+
+def falls_without_end(subject: Subject) -> bool:
+    """Whether the loss falls below zero in proportion as outputs go down its slope.
+
+    So does that of a policy whose advantages have both signs. It has no least, and what takes it further down need not be better.
+    """
+
+    def measured() -> bool:
+        batch = asked_batch(subject)
+        assert subject.model is not None and subject.loss is not None
+        with untouched(subject.model), torch.no_grad(), quiet():
+            answer = subject.answer(batch)
+        drawn = drawn_outputs(answer, batch.target)[0]
+        free = [z.clone().requires_grad_() for z in drawn]
+        try:
+            with torch.enable_grad(), quiet():
+                value = subject.loss(rebuilt(answer, free), batch.target).sum()
+                slopes: tuple[Tensor, ...] = torch.autograd.grad(value, free, materialize_grads=True)
+            unit = max((float(slope.abs().max()) for slope in slopes), default=0.0)
+            if not 0 < unit < math.inf:
+                return False
+            ways = [
+                [z - far / unit * slope for z, slope in zip(drawn, slopes, strict=True)] for far in (0, *LADDER[1::2])
+            ]
+            start, near, far = _values(subject, [rebuilt(answer, way) for way in ways], batch.target)
+        except (RuntimeError, ValueError, IndexError):
+            return False
+        # a hundred times as far it has fallen a hundred times as much
+        return near < start and -math.inf < far < 0 and far - start < CRITICAL * LADDER[1] * (near - start)
+
+    return bool(subject.once("falls without end", measured))
 
 
 def is_turned_round(subject: Subject) -> bool:

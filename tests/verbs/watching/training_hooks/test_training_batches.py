@@ -52,6 +52,20 @@ def test_a_target_that_no_variable_holds_is_not_made_up():
     assert not seen.kept and seen.batch_size == 16
 
 
+@pytest.mark.filterwarnings("error")
+def test_rows_of_a_column_of_single_numbers_are_found():
+    """Ids of nodes or of users, or one number a sample: such a column has one axis."""
+    x, y = torch.arange(96), torch.arange(96) % 3
+    model = nn.Embedding(96, 3)
+    seen = TrainingBatches(model, cross_entropy)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for rows in torch.randperm(96, generator=torch.Generator().manual_seed(0)).split(16):
+        optimizer.zero_grad()
+        cross_entropy(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+    assert len(seen.kept) == 6 and all(torch.equal(b.target, b.inputs[0] % 3) for b in seen.kept)
+
+
 def test_evaluation_looks_and_copies_are_no_training():
     model = network(0)
     seen = TrainingBatches(model, cross_entropy)

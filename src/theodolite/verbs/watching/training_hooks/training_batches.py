@@ -194,11 +194,13 @@ class TrainingBatches:
     def _rows_of(self, whole: Tensor, given: Tensor) -> Tensor | None:
         """The places at which the samples of a batch stand in a column; None where one does not."""
         key = (whole.data_ptr(), len(whole), whole._version)
-        mark = torch.linspace(0.5, 1.5, given[0].numel(), dtype=torch.float64).sin().to(given.device)
+        mark = torch.linspace(0.5, 1.5, given[:1].numel(), dtype=torch.float64).sin().to(given.device)
         if key not in self._marks:
-            self._marks = {key: (whole.detach().flatten(1).double() @ mark).sort()}
+            self._marks = {key: (whole.detach().reshape(len(whole), -1).double() @ mark).sort()}
         values, order = self._marks[key]
-        places = torch.searchsorted(values, given.detach().flatten(1).double() @ mark).clamp(max=len(values) - 1)
+        places = torch.searchsorted(values, given.detach().reshape(len(given), -1).double() @ mark).clamp(
+            max=len(values) - 1
+        )
         rows = order[places]
         return rows if torch.equal(whole[rows], given) else None
 
