@@ -537,7 +537,7 @@ def _better(one: Score | None, other: Score | None) -> Score | None:
 
 def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
     """Whether what an arm recovers is worth an alarm; before a run only what no number of steps would make up for."""
-    if not outcome.gain.is_worth(WORTH):
+    if not outcome.gain.is_worth(outcome.intervention.least):
         return False
     plain = found.plain
     assert plain is not None
