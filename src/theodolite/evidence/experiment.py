@@ -467,7 +467,10 @@ def _holds_again(found: Experiment, outcome: Outcome, run: Score | None) -> bool
     reference = run
     other = Trial(subject, trial.change, seed=1).advance(trial.steps)
     if run is None or not trial.change.from_here:  # what goes on from the run is compared with it
-        control = Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps).score()
+        as_run = (
+            outcome.plain if trial.change.reorders else Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps)
+        )
+        control = as_run.score()
         again = _catches_up(found, outcome.intervention, other.score(), run)
         reference = control if again else _better(run, control)
     gain = gain_of(subject, other.score(), reference, losses_alike=outcome.intervention.alike)
