@@ -11,6 +11,7 @@ from fixtures.answering import Reshaped, subject
 from theodolite.evidence.loss_checks import (
     cross_entropy_for,
     drawn_answers,
+    falls_without_end,
     is_blind,
     is_dealt_out,
     is_linear,
@@ -19,6 +20,7 @@ from theodolite.evidence.loss_checks import (
 )
 
 Y = torch.arange(96) % 3
+_DRAWN = torch.randn(96, 3, generator=torch.Generator().manual_seed(0))
 
 
 def asked(question, loss, y=Y, outputs=3):
@@ -35,6 +37,10 @@ def test_targets_dealt_out_anew_change_a_loss_of_samples():
     assert asked(is_dealt_out, lambda o, t: (o.mean() - t.float().square().mean()).square())
     assert not asked(is_dealt_out, F.cross_entropy)
     assert not asked(is_dealt_out, lambda o, t: o.square().mean())  # it never looks at its targets
+    squashed = subject(nn.Sequential(Reshaped(3), nn.Sigmoid()), 50 + 9 * _DRAWN, F.smooth_l1_loss)
+    assert not is_dealt_out(squashed, drawn_answers(squashed))  # all answers lie on one side of all targets
+    column = subject(Reshaped(1), 50 + 9 * _DRAWN[:, 0], F.l1_loss)
+    assert is_dealt_out(column, drawn_answers(column))  # (96, 1) beside (96,)
 
 
 def test_logarithms_of_probabilities_are_asked_for_and_scores_are_given():
@@ -43,6 +49,16 @@ def test_logarithms_of_probabilities_are_asked_for_and_scores_are_given():
     shares = torch.randn(96, 3, generator=torch.Generator().manual_seed(0)).softmax(-1)
     assert asked(is_linear, lambda o, t: F.kl_div(o / 3, t, reduction="batchmean"), shares)
     assert not asked(is_linear, lambda o, t: F.kl_div(o.log_softmax(-1), t, reduction="batchmean"), shares)
+
+
+def _ctc(o, y):
+    return F.ctc_loss(o.transpose(0, 1), y, torch.full((len(y),), 12), torch.full((len(y),), 3))
+
+
+def test_a_loss_of_logarithms_of_probabilities_has_a_least():
+    y = 1 + torch.stack([Y, Y, Y], 1) % 2
+    assert not falls_without_end(subject(nn.Sequential(Reshaped(12, 6), nn.LogSoftmax(-1)), y, _ctc))
+    assert not falls_without_end(subject(nn.Sequential(Reshaped(3), nn.LogSoftmax(-1)), Y, F.nll_loss))
 
 
 @pytest.mark.parametrize(("y", "past"), [(2.0, True), (1.0, False)])
@@ -68,7 +84,6 @@ def _pairs(d, y):
     return (y * d**2 + (1 - y) * (2 - d).relu() ** 2).mean()
 
 
-_DRAWN = torch.randn(96, 3, generator=torch.Generator().manual_seed(0))
 _LABELS = (_DRAWN > 0).float()
 _ACTIONS = torch.stack([(Y % 2).float(), -1 - _DRAWN[:, 0].abs()], 1)  # of two, each with a negative reward
 _LIVES = torch.stack([_DRAWN[:, 0].exp(), _LABELS[:, 1]], 1)

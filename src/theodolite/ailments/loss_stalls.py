@@ -16,22 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.ailments.classes_unbalanced import weighs_classes
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, distinct_batches, first_rows, times_drawn
-from theodolite.evidence.constant_answers import compares_answers
+from theodolite.evidence.constant_answers import compares_answers, constant_loss
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Experiment, has_won
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.loss_checks import trained_beside
 from theodolite.evidence.start import after_steps, ended_early, largest_lr, lr_left, steps_are_known, steps_made
-from theodolite.evidence.task import is_finite, task
-from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, MISSED, NOTHING, ROUNDING, SURE, WELL
+from theodolite.evidence.task import Score, is_finite, majority, scores, task
+from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, MISSED, NOTHING, ROUNDING, SURE, WELL, WORTH
 from theodolite.evidence.token_counts import token_floors
-from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score
+from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score, present_skill
 from theodolite.io.batches import Batch
 
 
@@ -116,8 +115,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if not is_finite(subject) or has_won(subject) or (subject.optimizer is not None and trained_beside(subject)):
         return
     found = (
-        [*_not_reproduced(subject)]
-        or [*_at_constant(subject)]
+        [*_at_constant(subject)]
+        or [*_not_reproduced(subject)]
         or [*_below_a_kernel(subject)]
         or [*_below_pairs(subject)]
     )
@@ -126,13 +125,14 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _at_constant(subject: Subject) -> Iterator[Finding]:
     score, constant = present_score(subject), judged_constant(subject)
-    if score is None or not math.isfinite(constant):
-        return
-    if score.loss < constant - NOTHING * abs(constant) or score.loss + SURE * score.stderr < constant:
-        return
-    common = judged_majority(subject)
-    if score.accuracy > common + SURE * score.accuracy_error + NOTHING:
-        return  # the constant answer is only the better calibrated one
+    if not _is_constant(score, constant, judged_majority(subject)):
+        if not present_skill(subject) <= WORTH:
+            return
+        # what it trains on tells, too: by chance, or with other targets, the rest may be a little better
+        score, constant = scores(subject)[0], constant_loss(subject)
+        if not _is_constant(score, constant, majority(subject)):
+            return
+    assert score is not None
     made: Experiment | None = subject.seen.get("experiment")
     tried = made is not None and not made.why_not
     yield Finding(
@@ -150,6 +150,16 @@ def _at_constant(subject: Subject) -> Iterator[Finding]:
     )
 
 
+def _is_constant(score: Score | None, constant: float, common: float) -> bool:
+    """Whether a score is no better than ignoring the input, by its loss and by its right answers."""
+    if score is None or not math.isfinite(constant):
+        return False
+    if score.loss < constant - NOTHING * abs(constant) or score.loss + SURE * score.stderr < constant:
+        return False
+    # with more right answers the constant one is only the better calibrated
+    return not score.accuracy > common + SURE * score.accuracy_error + NOTHING
+
+
 def _not_reproduced(subject: Subject) -> Iterator[Finding]:
     made: Experiment | None = subject.seen.get("experiment")
     if made is None or made.reproduced or made.plain is None:
@@ -158,7 +168,7 @@ def _not_reproduced(subject: Subject) -> Iterator[Finding]:
     if copy is None or score is None:
         return
     yield Finding(
-        severity="critical" if sign(subject) else "warning",
+        severity="warning",
         says=f"A plain copy of this training reaches a loss of {copy.loss:.3g} in {made.plain.steps} steps on the same batches; "
         f"the run is at {score.loss:.3g} {after_steps(subject)}. Something in the training loop differs from a plain step.",
         remedy="compare the loop with: optimizer.zero_grad(); loss(model(x), y).backward(); optimizer.step()",
@@ -170,17 +180,14 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
     assert subject.model is not None
     if not all(p.requires_grad for p in subject.model.parameters()):
         return  # part of it is kept as it is on purpose, which may cost what it may
-    if times_drawn(subject, distinct_batches(subject)) or weighs_classes(subject):
+    if times_drawn(subject, distinct_batches(subject)):
         return  # the kernel machine learns how often each class occurs, the run on purpose not
     goes_on = subject.run is not None and _still_falls(subject)
     kept = 1 - MISSED if goes_on else WELL  # more steps would give some of it
     both = attained(subject)
-    if (
-        both is None
-        or not both.kernel > NOTHING
-        or not both.skill <= kept * both.kernel
-        or not both.kernel - both.skill > SURE * both.stderr
-    ):
+    if both is None or both.kernel <= WORTH:  # where no kernel learns either, the data may not allow more
+        return
+    if not both.skill <= kept * both.kernel or not both.kernel - both.skill > SURE * both.stderr:
         return
     said = (
         "the network is {0:.0%} of the way from the majority class to perfect held-out accuracy; a kernel ridge regression on "

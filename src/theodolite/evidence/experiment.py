@@ -467,10 +467,7 @@ def _holds_again(found: Experiment, outcome: Outcome, run: Score | None) -> bool
     reference = run
     other = Trial(subject, trial.change, seed=1).advance(trial.steps)
     if run is None or not trial.change.from_here:  # what goes on from the run is compared with it
-        as_run = (
-            outcome.plain if trial.change.reorders else Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps)
-        )
-        control = as_run.score()
+        control = Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps).score()
         again = _catches_up(found, outcome.intervention, other.score(), run)
         reference = control if again else _better(run, control)
     gain = gain_of(subject, other.score(), reference, losses_alike=outcome.intervention.alike)
@@ -540,7 +537,7 @@ def _better(one: Score | None, other: Score | None) -> Score | None:
 
 def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
     """Whether what an arm recovers is worth an alarm; before a run only what no number of steps would make up for."""
-    if not outcome.gain.is_worth(outcome.intervention.least):
+    if not outcome.gain.is_worth(WORTH):
         return False
     plain = found.plain
     assert plain is not None
@@ -553,7 +550,7 @@ def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
         ahead = present_skill(found.subject, outcome.trial.score()) >= CRITICAL / 2
         return outcome.intervention.sign and ahead and present_skill(found.subject, control) <= NOTHING
     if outcome.intervention.sign:
-        return True
+        return not _is_soon_there(found, plain, control, outcome)
     return not _gets_there(found, plain, control, outcome)
 
 
@@ -565,6 +562,16 @@ def _trains_better(subject: Subject, one: Trial, other: Trial) -> bool:
     training = training_and_held_out(subject)[0][:PARTS]
     mine, theirs = one.score_on(training), other.score_on(training)
     return mine is None or theirs is None or mine.loss < theirs.loss
+
+
+def _is_soon_there(found: Experiment, plain: Trial, control: Score, outcome: Outcome) -> bool:
+    """Whether the training as it is has learned, and is where the other arm is in as many steps again, at its last pace."""
+    other, constant = outcome.trial.score(), judged_constant(found.subject)
+    if other is None or not outcome.intervention.alike or not control.loss < constant - PART * abs(constant):
+        return False
+    quarter = plain.steps // 4
+    before, last = (sum(part) / quarter for part in (plain.losses[-2 * quarter : -quarter], plain.losses[-quarter:]))
+    return last - 4 * (before - last) <= other.loss
 
 
 def _gets_there(found: Experiment, plain: Trial, control: Score, outcome: Outcome) -> bool:
