@@ -118,3 +118,15 @@ def test_the_cross_entropy_is_that_of_scores_or_of_probabilities():
     assert float(cross_entropy_for(scores)(even, Y)) == pytest.approx(math.log(3))
     assert float(cross_entropy_for(chances)(even + 1 / 3, Y)) == pytest.approx(math.log(3), rel=1e-5)
     assert cross_entropy_for(subject(Reshaped(2), Y, F.mse_loss)) is None  # more classes than outputs
+
+
+def _ends(shaped, loss):
+    return not falls_without_end(subject(nn.Sequential(Reshaped(3), shaped), Y, loss))
+
+
+def test_what_a_model_cannot_answer_is_no_way_down():
+    """A logarithm of a probability is never above zero, nor a loss that the model computes below; a critic's answer may be."""
+    assert _ends(nn.LogSoftmax(-1), F.nll_loss) and _ends(nn.Softplus(), lambda o, y: o.mean())
+    assert not _ends(nn.Identity(), lambda o, y: o.mean()) and not _ends(
+        nn.LogSoftmax(-1), lambda o, y: -o.mean() + o[:, 0].mean()
+    )

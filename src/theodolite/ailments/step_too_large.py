@@ -119,10 +119,11 @@ def while_training(run: Run) -> Iterator[Finding]:
         yield _live(seen, last, 0.1 * last.lr)
         return
     began, lately = (last.facts.get(name, math.nan) for name in ("first_training_loss", "last_training_loss"))
-    if lately < CRITICAL * began and now <= THOUSANDFOLD * first:
-        return  # training comes down: what rises is an old batch whose targets are no longer those of training
-    lowest = min(losses)
     ratio, overshot = last.facts.get("trust", math.nan), _overshot(last)
+    elsewhere = lately < now / WORST and not overshot  # training has a third of it, and steps do what gradients promise
+    if elsewhere or (lately < CRITICAL * began and now <= THOUSANDFOLD * first):
+        return  # what rises is an old batch whose targets are no longer those of training
+    lowest = min(losses)
     seen = f"The loss went from {figure(first)} to {figure(now)}"
     change, promise = last.facts.get("change", math.nan), last.facts.get("predicted", math.nan)
     step = (

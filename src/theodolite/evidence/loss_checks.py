@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from types import CellType
 from typing import Any
@@ -204,10 +204,30 @@ def asked_beside(subject: Subject) -> list[nn.Parameter]:
     ]
 
 
+def goes_down_for_good(value: Callable[[list[Tensor]], Tensor], drawn: list[Tensor]) -> bool:
+    """Whether a value falls below zero in proportion as these numbers go down its slope: as far again as they go."""
+    free = [z.clone().requires_grad_() for z in drawn]
+    try:
+        with torch.enable_grad(), quiet():
+            slopes: tuple[Tensor, ...] = torch.autograd.grad(value(free).sum(), free, materialize_grads=True)
+        unit = max((float(slope.abs().max()) for slope in slopes), default=0.0)
+        if not 0 < unit < math.inf:
+            return False
+        with torch.no_grad(), quiet():
+            start, near, far = (
+                float(value([z - far / unit * slope for z, slope in zip(drawn, slopes, strict=True)]))
+                for far in (0, *LADDER[1::2])
+            )
+    except (RuntimeError, ValueError, IndexError):
+        return False
+    return near < start and -math.inf < far < 0 and far - start < CRITICAL * LADDER[1] * (near - start)
+
+
 def falls_without_end(subject: Subject) -> bool:
     """Whether the loss falls below zero in proportion as outputs go down its slope.
 
     So does that of a policy whose advantages have both signs. It has no least, and what takes it further down need not be better.
+    Outputs stay in the range of the model's own: logarithms of probabilities, and losses that a model computes, end at zero.
     """
 
     def measured() -> bool:
@@ -216,27 +236,13 @@ def falls_without_end(subject: Subject) -> bool:
         with untouched(subject.model), torch.no_grad(), quiet():
             answer = subject.answer(batch)
         drawn = drawn_outputs(answer, batch.target)[0]
-        shapes = [output_shapes(t)[0] for t in members_of(answer)]  # logarithms of probabilities stay such
+        shapes = [output_shapes(t)[-1] for t in members_of(answer)]
 
-        def shaped(outputs: Sequence[Tensor]) -> Any:
+        def answered(outputs: list[Tensor]) -> Any:
             return rebuilt(answer, [shape(z) for shape, z in zip(shapes, outputs, strict=True)])
 
-        free = [z.clone().requires_grad_() for z in drawn]
-        try:
-            with torch.enable_grad(), quiet():
-                value = subject.loss(shaped(free), batch.target).sum()
-                slopes: tuple[Tensor, ...] = torch.autograd.grad(value, free, materialize_grads=True)
-            unit = max((float(slope.abs().max()) for slope in slopes), default=0.0)
-            if not 0 < unit < math.inf:
-                return False
-            ways = [
-                [z - far / unit * slope for z, slope in zip(drawn, slopes, strict=True)] for far in (0, *LADDER[1::2])
-            ]
-            start, near, far = _values(subject, [shaped(way) for way in ways], batch.target)
-        except (RuntimeError, ValueError, IndexError):
-            return False
-        # a hundred times as far it has fallen a hundred times as much
-        return near < start and -math.inf < far < 0 and far - start < CRITICAL * LADDER[1] * (near - start)
+        loss, target = subject.loss, batch.target
+        return goes_down_for_good(lambda outputs: loss(answered(outputs), target), drawn)
 
     return bool(subject.once("falls without end", measured))
 

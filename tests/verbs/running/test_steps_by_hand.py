@@ -106,3 +106,42 @@ def test_gradients_that_change_no_weight_are_told_where_a_network_was_to_learn(t
     place = tmp_path / "run" / "run.json"
     findings = json.loads(place.read_text())["diagnosis"]["findings"] if place.exists() else []
     assert {finding["name"] for finding in findings if finding["severity"] == "critical"} == found
+
+
+OWN_FUNCTION = """
+import torch
+class Cubed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x ** 3
+    @staticmethod
+    def backward(ctx, slope):
+        return 3 * slope * ctx.saved_tensors[0] ** 2
+x = torch.linspace(-1, 1, 50)
+a, b = (torch.full((), value, requires_grad=True) for value in (0.5, 0.1))
+made = CALL
+for step in range(40):
+    loss = (made(b + a * x) - x).pow(2).sum()
+    loss.backward()
+    with torch.no_grad():
+        for p in (a, b):
+            p -= 1e-2 * p.grad
+            p.grad = None
+print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("Cubed.apply", "tensors with steps by hand"),
+        ("torch.jit.script(lambda x: x**3)", "only the loss values are watched"),
+    ],
+)
+def test_functions_that_are_none_of_torchs_are_no_reason_to_see_nothing(tmp_path, warm, call, told):
+    code = "def cubed(x):\n    return x**3\n" + OWN_FUNCTION.replace("CALL", call).replace("lambda x: x**3", "cubed")
+    (tmp_path / "own.py").write_text(code)
+    watched = warm.ran(["-m", "theodolite", "run", "own.py"], tmp_path)
+    assert watched.stdout == warm.ran(["own.py"], tmp_path).stdout
+    assert told in watched.stderr and (tmp_path / "run" / "run.html").exists()

@@ -154,6 +154,7 @@ class Observer:
     clips: dict[str, float] = field(default_factory=dict)
     backward_passes: int = 0
     waiting: bool = False  # gradients of what an optimizer holds, and no step so far
+    _reached: list[Tensor] = field(default_factory=list)  # that a backward pass reached whose program is not known
     _spent: list[Any] = field(default_factory=list)
     _late: int = 0
     _empty: int = 0  # steps for which no parameter had a gradient
@@ -204,6 +205,7 @@ class Observer:
             self._wrap(warnings, name, functools.partial(self._warned, around))
         for name in TRANSFORMS:
             self._wrap(torch.func, name, self._transforms)
+        self._write_functions()
         self._tape = Tape({getattr(torch.nn.functional, name): name for name in LOSSES}, self._functional.standing)
         self._tape.on()
 
@@ -223,6 +225,21 @@ class Observer:
 
         setattr(owner, name, wrapped)
         self._undo.append(functools.partial(setattr, owner, name, whole))
+
+    def _write_functions(self) -> None:
+        """A function with a backward pass of the script's own is none of torch's: its calls are written down here."""
+        owner: Any = torch.autograd.Function
+        whole = owner.__dict__["apply"]
+
+        def apply(kind: Any, *args: Any, **keywords: Any) -> Any:
+            out, tape = whole.__func__(kind, *args, **keywords), self._tape
+            if tape is not None and not (tape.inside or tape.idle or self._within) and torch.is_grad_enabled():
+                with tape.aside():
+                    tape.note(kind.apply, args, keywords, out)
+            return out
+
+        owner.apply = classmethod(apply)
+        self._undo.append(functools.partial(setattr, owner, "apply", whole))
 
     def _guarded(self, inner: Callable[..., Any]) -> Callable[..., None]:
         """What fails in here is one line, and nothing is watched any more; the script goes on."""
@@ -533,6 +550,8 @@ class Observer:
         roots, self._scaled = [loss if root is scaled else root for root in roots], (None, None)
         single = [root for root in roots if root.numel() == 1]
         program = self._program_to(single) if single and len(single) == len(roots) else None
+        unknown = program is None and self._searching and self.hand is None and self.backward_passes <= PATIENCE
+        self._reached = _leaves_of(single) if unknown else []
         if self.hand is not None:
             self._by_hand()  # the tape is cleared by a step, and the forward pass of this one is on it
         self._values = [*self._values, *(root.detach() for root in single)][-AVERAGED:]
@@ -552,15 +571,18 @@ class Observer:
         if not self._seen:
             groups = [group for optimizer in self._made for group in optimizer.param_groups]
             self.waiting = any(p.grad is not None for group in groups for p in group["params"])
-        if self._searching and self.hand is None and self._passes and self._passes[-1].program is not None:
-            program = self._passes[-1].program
-            own = [p for part in program.parts for p in part.parameters()] + list(program.parameters)
+        program = self._passes[-1].program if self._passes else None
+        if self._searching and self.hand is None and (program is not None or self._reached):
+            parts = () if program is None else program.parts
+            known = () if program is None else program.parameters
+            own = [*(p for part in parts for p in part.parameters()), *known, *self._reached]
             reached = [p for p in own if p.requires_grad and (p.grad is not None or id(p) in gradients)]
             held = set().union(*map(_held_by, self._made))
             if self._stepping is not None:
                 self._begin(self._stepping, self._passes[-1:])
             elif reached and not any(id(p) in held for p in reached):
-                self.hand, self._trains = StepsByHand(reached), all(part.training for part in program.parts)
+                self.hand = StepsByHand(reached)
+                self._trains = program is not None and all(part.training for part in parts)
                 self._begin(self.hand.optimizer, self._passes[-1:])
         if self.hand is not None:
             self.hand.expect(gradients)
@@ -870,6 +892,20 @@ def _trains(program: Program, held: set[int]) -> bool:
 
 def _held_by(optimizer: Any) -> set[int]:
     return {id(p) for group in optimizer.param_groups for p in group["params"]}
+
+
+def _leaves_of(roots: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors whose gradients a backward pass from here would add to."""
+    waiting: list[Any] = [root.grad_fn for root in roots]
+    seen, found = set(), []
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        found += [node.variable] if type(node).__name__ == "AccumulateGrad" else []
+        waiting += [before for before, _ in node.next_functions]
+    return found
 
 
 def _size(part: nn.Module) -> int:

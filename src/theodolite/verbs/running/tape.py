@@ -100,6 +100,16 @@ class Program:
         given: Mapping[int, Sequence[Tensor]] | None = None,
     ) -> Tensor:
         """Do it again, with these modules, parameters and constants; ``given`` are answers that are not computed anew."""
+        return self.answers(parts, parameters, constants, given)[self.root.call][self.root.place]
+
+    def answers(
+        self,
+        parts: Sequence[nn.Module],
+        parameters: Sequence[Tensor],
+        constants: Sequence[Tensor],
+        given: Mapping[int, Sequence[Tensor]] | None = None,
+    ) -> dict[int, Sequence[Tensor]]:
+        """The same, with what each call answers."""
         made: dict[int, Sequence[Tensor]] = dict(given or {})
 
         def found(slot: Any) -> Tensor:
@@ -117,7 +127,7 @@ class Program:
             function = parts[call.part] if call.part >= 0 else call.function
             assert function is not None
             made[number] = list(tensors_of(function(*args, **keywords)))
-        return made[self.root.call][self.root.place]
+        return made
 
 
 class Tape(TorchFunctionMode):

@@ -1,10 +1,12 @@
 """What a watch hears of a training loop, and what it does not listen to; each error is tried in the test of its ailment."""
 
+import pytest
 import torch
 from benchmarks import silent_errors as silent
 
 import theodolite as th
 from fixtures.watched import Watch
+from theodolite.verbs.watching.training_hooks.silent_errors import _targets_stuck
 
 
 def test_without_a_run_an_optimizer_tells_what_it_holds():
@@ -45,3 +47,10 @@ def test_a_dead_network_and_few_rows_are_no_error_of_the_loop():
         optimizer.step()
         watch(step)
         assert not {"gradient cleared", "batch repeated"} & set(watch.silent)
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_the_rows_of_a_batch_are_targets_that_need_not_change(first):
+    """Each sample is told from the others of its batch; a loss that a model computes itself is given them in place of targets."""
+    kept = [(torch.randn(6, 2), first + torch.tensor([1, 0, 3, 2, 5, 4])) for _ in range(5)]
+    assert bool(_targets_stuck(kept)) == (first > 0)

@@ -533,9 +533,17 @@ def _targets_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
     inputs, targets = zip(*last, strict=True)
     if float(targets[0].double().std()) == 0 if targets[0].numel() > 1 else True:
         return ()
+    if _are_places(targets[0]):
+        return ()
     same = all(t.shape == targets[0].shape and torch.equal(t, targets[0]) for t in targets)
     others = all(a.shape != b.shape or not torch.equal(a, b) for a, b in pairwise(inputs))
     return (str(RUN_OF),) if same and others else ()
+
+
+def _are_places(target: Tensor) -> bool:
+    """Whether targets are the rows of the batch themselves, in some order, as where a sample is to be told from the others."""
+    flat = target.reshape(-1)
+    return torch.equal(flat.sort().values, torch.arange(len(flat), dtype=flat.dtype, device=flat.device))
 
 
 def _inputs_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
