@@ -139,7 +139,7 @@ def normalized_by_no_deviation(fixed):
     return Run(model, *pairs, F.cross_entropy, ADAM(model.parameters(), 2e-3), steps=250)
 
 
-@case("labels-unrelated", "memorizes-noise", source="xudonmao/VMT issue 1")
+@case("labels-unrelated", "memorises-noise", source="xudonmao/VMT issue 1")
 def labels_shuffled_apart_from_inputs(fixed):
     """Asked: two calls of shuffle permute images and labels differently; is that right? Answer: no, one permutation for both,
     after which results improve."""
@@ -150,7 +150,7 @@ def labels_shuffled_apart_from_inputs(fixed):
     return Run(model, (x, y), held, F.cross_entropy, ADAM(model.parameters(), 1e-3), steps=400)
 
 
-@case("labels-unrelated", "memorizes-noise", source="tensorflow/tensorflow issue 21033")
+@case("labels-unrelated", "memorises-noise", source="tensorflow/tensorflow issue 21033")
 def faces_with_labels_of_other_faces(fixed):
     """Asked: after batching and shuffling again some faces carry the label of no face. Answer: the second queue shuffles them
     apart; batch once."""
@@ -248,7 +248,7 @@ def label_among_the_features(fixed):
 
 @case(
     "overfits",
-    "memorizes-noise",
+    "memorises-noise",
     source="yaashwardhan/On-Device-Machine-Learning pull request 1; datarekha.com train-val gap",
 )
 def more_weights_than_samples(fixed):

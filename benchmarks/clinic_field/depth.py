@@ -70,7 +70,7 @@ def weights_of_deviation_one(fixed):
     "units-saturated",
     "signal-explodes",
     "gradient-vanishes",
-    "memorizes-noise",
+    "memorises-noise",
     "overfits",
     source="microsoft/AI-For-Beginners pull request 743; stats.stackexchange.com/questions/320289",
 )

@@ -248,7 +248,7 @@ def _in_eval(run: Run, x: Tensor, y: Tensor) -> None:
 @case(
     "trained-as-evaluated",
     "overfits",
-    "memorizes-noise",
+    "memorises-noise",
     source="facebookresearch/clevr-iep pull request 22; wkentaro/pytorch-fcn pull request 56",
 )
 def never_back_to_training_mode(fixed):

@@ -60,3 +60,20 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("labels-conflict", build(seed))
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.7])
+def test_one_input_in_place_of_most_is_named_where_nothing_was_learned(lost):
+    torch.manual_seed(0)
+    x = torch.randint(1, 200, (600, 6))
+    y = (x[:, 0] < 100).long()
+    x = torch.where(torch.rand(600, 1) < lost, torch.zeros_like(x), torch.randint(1, 200, (600, 6)))
+    model = nn.Sequential(nn.Embedding(200, 8), nn.Flatten(), nn.Linear(48, 2))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    for _ in range(60):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x[:400]), y[:400]).backward()
+        optimizer.step()
+    known = {"data": (x[:400], y[:400]), "validation": (x[400:], y[400:]), "loss": nn.functional.cross_entropy}
+    found = alarms("labels-conflict", {"model": model, "optimizer": optimizer, **known})
+    assert [one.severity for one in found] == (["critical"] if lost else [])

@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from fixtures.judging import alarms
+from fixtures.judging import alarms, subject_of
 from fixtures.trained import batches_of, clouds, network, patient, trained
 from theodolite.ailments.loss_stalls import _still_falls
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
+from theodolite.verbs.diagnosing import judgement_of
 
 
 def _unlearnable(seed: int) -> Mapping[str, Any]:
@@ -90,3 +91,43 @@ def test_a_model_that_knows_no_order_is_given_places(placed):
     known = {"data": (x, x[:, 0]), "loss": nn.functional.cross_entropy, "optimizer": optimizer}
     found = alarms("loss-stalls", {"model": model, **known})
     assert [one.suggested for one in found] == ([] if placed else [{"add": "places"}])
+
+
+def _rare(weight, steps):
+    """Overlapping classes, one in thirty of the rarer one; a loss may weight it."""
+    g = torch.Generator().manual_seed(0)
+    y = (torch.rand(3000, generator=g) < 0.03).long()
+    x = torch.randn(3000, 20, generator=g) + y[:, None] * (torch.arange(20) < 4)
+    torch.manual_seed(0)
+    model, loss = nn.Linear(20, 2), nn.CrossEntropyLoss(torch.tensor([1.0, weight]))
+    optimizer = torch.optim.Adam(model.parameters(), 2e-2)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss(model(x[:2000]), y[:2000]).backward()
+        optimizer.step()
+    moments = tuple(RunMoment(step, loss=0.5) for step in (0, steps // 3, 2 * steps // 3, steps))
+    known = {"data": (x[:2000], y[:2000]), "validation": (x[2000:], y[2000:]), "optimizer": optimizer}
+    return {"model": model, "loss": loss, "history": moments, "steps": steps, **known}
+
+
+def test_weighted_classes_are_not_held_against_a_machine_that_asks_for_right_answers():
+    assert not alarms("loss-stalls", _rare(10.0, 60))
+
+
+def test_a_loop_that_adds_a_penalty_is_told_by_a_plain_copy():
+    x, y = clouds(0, 1024)
+    model, data = network(0), batches_of(x, y, 32)
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    origin = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    for step in range(160):
+        inputs, target = data[step % len(data)]
+        optimizer.zero_grad()
+        size = torch.stack([p.abs().sum() for p in model.parameters()]).sum()
+        (nn.functional.cross_entropy(model(inputs), target) + 0.1 * size).backward()
+        optimizer.step()
+    known = {"data": data, "validation": clouds(1000, 512), "loss": nn.functional.cross_entropy, "optimizer": optimizer}
+    moments = tuple(RunMoment(step, loss=1.6) for step in (0, 80, 160))
+    subject = subject_of({"model": model, "origin": origin, "history": moments, "steps": 160, **known})
+    (found,) = [one for one in judgement_of(subject, budget=4.0).findings if one.name == "loss-stalls"]
+    assert "A plain copy" in found.says
+    assert found.severity == "critical"

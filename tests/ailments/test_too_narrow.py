@@ -79,3 +79,35 @@ def test_a_gate_on_which_few_units_are_stuck(units, told):
         optimizer.step()
         watch(step)
     assert ("too-narrow" in [finding.name for finding in watch.diagnosis.findings]) is told
+
+
+class _Chosen(nn.Module):
+    """One of two tokens, as a third says: the three pass through a layer of twice as many units as a token has numbers."""
+
+    def __init__(self, tokens: int, width: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(tokens, width)
+        self.inner, self.out = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, tokens)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out(torch.tanh(self.inner(self.embed(x).flatten(1))))
+
+
+@pytest.mark.parametrize(("width", "is_narrow"), [(3, True), (8, False)])
+def test_a_run_of_which_twice_the_width_learns_more_than_twice_as_much_is_too_narrow(width, is_narrow):
+    torch.manual_seed(0)
+    x = torch.randint(0, 12, (3000, 3))
+    y = torch.where(x[:, 0] < 6, x[:, 1], x[:, 2])
+    model = _Chosen(12, width)
+    optimizer = torch.optim.Adam(model.parameters(), 2e-2)
+    known = {"loss": F.cross_entropy, "optimizer": optimizer, "validation": (x[2500:], y[2500:])}
+    watch = th.Watch(model, probe=(x[:256], y[:256]), every=50, level="cheap", **known)
+    for step in range(200):
+        watch(step)
+        rows = torch.randint(0, 2500, (100,))
+        optimizer.zero_grad()
+        F.cross_entropy(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+    found = [f for f in watch.diagnosis.findings if f.severity != "note"]
+    assert [f.name for f in found] == ["too-narrow"] * is_narrow
+    assert all("more than twice as much" in f.says and f.suggested == {"width": 6} for f in found)

@@ -41,7 +41,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     training, _ = training_and_held_out(subject)
     if _batches_unlike(subject) and len(shuffled(training, len(training))) >= max(2, len(training) // 2):
-        change = Change("shuffled", order=lambda whole: shuffled(whole, len(whole)))
+        change = Change("shuffled", order=lambda whole: shuffled(whole, len(whole)), reorders=True)
         yield Intervention(change, _in_order(), rank=8, sign=True)
     size = batch_size(subject)
     largest = LARGEST / A_FEW if training and has_places(training[0]) else LARGEST

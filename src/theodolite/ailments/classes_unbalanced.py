@@ -166,6 +166,16 @@ def _pulls(subject: Subject) -> tuple[Tensor, Tensor] | None:
     return (torch.bincount(classes) / len(classes)).cpu(), (pulls / pulls.sum()).cpu()
 
 
+def weighs_classes(subject: Subject) -> bool:
+    """Whether the loss gives a sample of one class twice the weight of another's: then right answers are not all it asks for."""
+    told = _pulls(subject)
+    if told is None:
+        return False
+    share, pull = (part[told[0] > 0] for part in told)
+    each = pull / share
+    return bool(each.max() >= 2 * each.min())
+
+
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with all classes equally often, where the data that it is judged by have other shares."""
     read = samples(subject)

@@ -4,6 +4,7 @@ Exact: rows are compared after rounding to a millionth of their size. Any networ
 groups of identical inputs with counts $n_{gc}$ of class c leave an error of at least $\sum_g(n_g-\max_cn_{gc})/n$ and a
 cross-entropy of at least their mean entropy; for numeric targets the variance within groups stays unexplained. Inputs that
 repeat by nature (few distinct rows) have such a floor without a fault: that is a note, and so is a share below one in twenty.
+If one and the same input makes up more than half of what training draws and nothing was learned, that is why.
 """
 
 from collections.abc import Iterator
@@ -13,12 +14,18 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, Severity, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import MOST_BYTES, Sample, samples, whole_columns
+from theodolite.evidence.batches import MOST_BYTES, Sample, batches, sample_of, samples, whole_columns
 from theodolite.evidence.kernel_machine import classes_in
-from theodolite.evidence.thresholds import CRITICAL, FEWEST, NEARLY_ALL, NOTHING, PARTS, RARELY, STILL
+from theodolite.evidence.start import was_trained
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, NEARLY_ALL, NOTHING, PARTS, RARELY, STILL, SURE
+from theodolite.evidence.trial import present_score, present_skill
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
+    alone = _one_input(subject)
+    if alone is not None:
+        yield alone
+        return
     sample = _sample(subject)
     if sample is None or sample.target is None or len(sample) < FEWEST:
         return
@@ -58,6 +65,33 @@ def judge(subject: Subject) -> Iterator[Finding]:
             evidence("floor under the error", floor),
             evidence("share of distinct inputs", distinct / len(groups)),
         ),
+    )
+
+
+def _one_input(subject: Subject) -> Finding | None:
+    """One input makes up most samples as training draws them, with several targets, and nothing was learned."""
+    score = present_score(subject) if was_trained(subject) and subject.has("loss") else None
+    unsure = 0.0 if score is None or score.accuracy != score.accuracy else SURE * score.accuracy_error
+    if score is None or present_skill(subject) > NOTHING + unsure:
+        return None
+    drawn = sample_of(batches(subject))
+    if drawn is None or drawn.target is None or not all(bool(torch.isfinite(x).all()) for x in drawn.inputs):
+        return None
+    sizes = (groups := _groups(drawn.inputs)).bincount()
+    alike = groups == sizes.argmax()
+    share, targets = float(alike.double().mean()), drawn.target[alike.to(drawn.target.device)]
+    if share <= CRITICAL or len(sizes) < FEWEST or bool((targets == targets[:1]).all()):
+        return None
+    where = int(alike.nonzero()[0])
+    shown = ", ".join(f"{float(v):.3g}" for v in drawn.inputs[0][where].flatten()[:A_FEW])
+    return Finding(
+        severity="critical",
+        where=f"sample {where}",
+        says=f"{share:.0%} of the samples that training draws have one and the same input ({shown}, ...) with different targets: "
+        "no network can tell them apart, and nothing was learned.",
+        remedy="look at how inputs are read: files that are missing, words that the vocabulary does not have, or a column "
+        "that was overwritten all become one value",
+        evidence=(evidence("share of samples with the commonest input", share),),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.ailments.classes_unbalanced import weighs_classes
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
@@ -115,8 +116,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if not is_finite(subject) or has_won(subject) or (subject.optimizer is not None and trained_beside(subject)):
         return
     found = (
-        [*_at_constant(subject)]
-        or [*_not_reproduced(subject)]
+        [*_not_reproduced(subject)]
+        or [*_at_constant(subject)]
         or [*_below_a_kernel(subject)]
         or [*_below_pairs(subject)]
     )
@@ -168,7 +169,7 @@ def _not_reproduced(subject: Subject) -> Iterator[Finding]:
     if copy is None or score is None:
         return
     yield Finding(
-        severity="warning",
+        severity="critical" if sign(subject) else "warning",
         says=f"A plain copy of this training reaches a loss of {copy.loss:.3g} in {made.plain.steps} steps on the same batches; "
         f"the run is at {score.loss:.3g} {after_steps(subject)}. Something in the training loop differs from a plain step.",
         remedy="compare the loop with: optimizer.zero_grad(); loss(model(x), y).backward(); optimizer.step()",
@@ -180,7 +181,7 @@ def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
     assert subject.model is not None
     if not all(p.requires_grad for p in subject.model.parameters()):
         return  # part of it is kept as it is on purpose, which may cost what it may
-    if times_drawn(subject, distinct_batches(subject)):
+    if times_drawn(subject, distinct_batches(subject)) or weighs_classes(subject):
         return  # the kernel machine learns how often each class occurs, the run on purpose not
     goes_on = subject.run is not None and _still_falls(subject)
     kept = 1 - MISSED if goes_on else WELL  # more steps would give some of it

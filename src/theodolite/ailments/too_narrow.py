@@ -4,7 +4,8 @@ A layer of k units limits the rank of everything after it to k. A ReLU network o
 input dimension d cannot approximate a large class of functions (Hanin and Sellke 2017: continuous functions need width d + 1),
 and the least width in $L^p$ is max(d + 1, outputs) (Park et al. 2021). Here d is the intrinsic dimension of the data (from
 ratios of neighbor distances), with its error. A layer narrower than half of d is the symptom; a copy with wider hidden layers,
-initialized again and trained the same way, decides. A bottleneck that is narrow on purpose, but not narrower than the data's
+initialized again and trained the same way, decides; so it does where a run learned something, but less than half of what
+twice the width learns in as many steps. A bottleneck that is narrow on purpose, but not narrower than the data's
 dimension, is not reported. All the rows of a small table, such as a logic gate, are fitted by as many units; with fewer a
 training may get stuck, and what more units win is tried, too. Layers without an activation between them are one linear layer,
 which is exact; whether that matters is tried by adding activations on a copy.
@@ -23,9 +24,9 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, is_thinned, judged_is_trained, samples
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.layer_signals import signals
-from theodolite.evidence.start import largest_lr
-from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MANY, PART, ROUNDING
-from theodolite.evidence.trial import Change
+from theodolite.evidence.start import largest_lr, steps_made
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MANY, NOTHING, PART, ROUNDING
+from theodolite.evidence.trial import Change, present_skill
 from theodolite.evidence.widening import layers_run, widened_copy
 from theodolite.measure.dimension.by_distances import twonn_fit
 
@@ -85,8 +86,8 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
     assert model is not None
     if sample is None or len(sample.inputs) != 1 or is_thinned(subject):
         return
-    few = first_rows(batches(subject)[0], 2)
-    ran = layers_run(model, *few.inputs, **few.keywords)
+    two = first_rows(batches(subject)[0], 2)
+    ran = layers_run(model, *two.inputs, **two.keywords)
     numbers = {name: _numbers(*pair, sample.inputs[0]) for name, pair in ran.items()}
     name = min(list(numbers)[:-1], key=lambda one: numbers[one], default=None)
     # a softmax of low rank tells many tokens apart (Yang et al. 2018 have 0.03 where it begins to cost)
@@ -96,20 +97,23 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
     need = _needed(sample.inputs[0])
     rows = len(torch.unique(sample.inputs[0].flatten(1), dim=0)) if judged_is_trained(subject) else 0
     is_narrow = numbers[name] < part * need
-    if not is_narrow and not numbers[name] < rows:
+    is_small = numbers[name] < rows
+    if not is_narrow and not is_small and not (steps_made(subject) and NOTHING < present_skill(subject) < CRITICAL):
         return
-    times = max(2, math.ceil(UNITS / max(1, numbers[name])))
+    times = max(2, math.ceil(UNITS / max(1, numbers[name]))) if is_narrow or is_small else 2
+
+    few = f"{need:.1f} dimensions" if is_narrow else f"{rows} different rows" if is_small else ""
 
     def build() -> nn.Module | None:
         torch.manual_seed(0)
-        return widened_copy(model, times, *few.inputs, **few.keywords)
+        return widened_copy(model, times, *two.inputs, **two.keywords)
 
     def found(outcome: Outcome) -> Finding:
         lr = float(f"{largest_lr(subject) * outcome.trial.change.lr:.2g}")
         return finding_of(
             outcome,
             f"The network is too narrow: only {numbers[name]} number{' passes' if numbers[name] == 1 else 's pass'} through "
-            f"layer {name}, and the data have {f'{need:.1f} dimensions' if is_narrow else f'{rows} different rows'}.",
+            f"layer {name}, and {f'the data have {few}' if few else 'one twice as wide learns more than twice as much'}.",
             f"{times} times as many units in every hidden layer: {numbers[name] * times} in layer {name}"
             + ("" if outcome.trial.change.lr == 1.0 else f", with lr={lr:g}"),
             {"width": numbers[name] * times} | ({} if outcome.trial.change.lr == 1.0 else {"lr": lr}),
@@ -117,6 +121,9 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
         )
 
     wide = Change(f"{times} times as wide", network=build)
+    if not few:
+        yield Intervention(wide, found, rank=45, least=CRITICAL)
+        return
     yield Intervention(wide, found, rank=26 if is_narrow else 45, sign=is_narrow)
     # the step that a network bears falls with its width; where the smaller step is enough it is the cause
     yield Intervention(wide.at_lr(0.1), found, rank=45, sign=is_narrow)

@@ -54,7 +54,8 @@ def _found(outcome: Outcome) -> Finding:
     subject, made = outcome.subject, steps_made(outcome.subject)
     more = int(STRETCH * max(made, outcome.trial.steps))
     ended = f"The run ended {after_steps(subject)} while it was still learning."
-    found = finding_of(outcome, ended, f"train for {more:,} steps or more", {"steps": more})
+    remedy = f"train on: {outcome.trial.steps:,} more steps did this on a copy; {more:,} in all leave room"
+    found = finding_of(outcome, ended, remedy, {"steps": more})
     return found if outcome.misses_much else replace(found, severity="note")
 
 

@@ -4,7 +4,9 @@ A two-sample test of the inputs: for each column the difference of mean and spre
 standard deviations, compared with the largest difference between random halves of the training data. Columns are the inputs
 themselves; of sequences of tokens how often each token occurs in a sample, and of signals and images also how alike neighbors
 are: files read at another rate, or resized by another rule, have the same mean and spread. Reported if validation differs far
-more than random halves do, by at least half a standard deviation, and the network does worse there.
+more than random halves do, by at least half a standard deviation, and the network does worse there. A column that has one value
+in all of the validation data differs where as many training samples would all have it less than once in a thousand draws. Each
+sample counts once, unless the validation data repeat theirs: then both count as they are drawn.
 """
 
 import math
@@ -15,12 +17,13 @@ from torch import Tensor
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import sample_of, samples, validation_batches
+from theodolite.evidence.batches import batches, repeat_themselves, sample_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.task import scores, skill
-from theodolite.evidence.thresholds import CRITICAL, FEWEST, PART, PARTS, ROUNDING, SAMPLES, SURE, WORTH
+from theodolite.evidence.thresholds import CRITICAL, FEWEST, LONG, PART, PARTS, ROUNDING, SAMPLES, SURE, WORTH
 from theodolite.evidence.trial import judged_constant
 
+REMEDY = "scale and preprocess both the same way, and split at random; if the source of the data has changed, train on newer data"
 LAGS = (1, 2, 4)
 """Places between neighbors, along each axis of a signal or an image."""
 
@@ -36,7 +39,8 @@ def differences(subject: Subject) -> tuple[Finding, ...]:
 
 
 def _found(subject: Subject) -> Iterator[Finding]:
-    own, other = samples(subject), sample_of(validation_batches(subject))
+    other = sample_of(validation_batches(subject))
+    own = sample_of(batches(subject)) if repeat_themselves(validation_batches(subject)) else samples(subject)
     if own is None or other is None or min(len(own), len(other)) < FEWEST:
         return
     x, v = own.numbers, other.numbers
@@ -61,6 +65,9 @@ def _found(subject: Subject) -> Iterator[Finding]:
         order = torch.randperm(len(rows), generator=generator)
         cut = min(len(held), len(rows) // 2)
         null = max(null, apart(rows[order[cut:]], rows[order[:cut]])[0])
+    still = _stands_still(rows, held) if moved < max(CRITICAL, SURE * null) and x is not None else None
+    if still is not None and _does_worse(subject):
+        yield _of_one_value(rows[:, still], held[0, still], len(held))
     if moved < max(CRITICAL, SURE * null) or not _does_worse(subject):
         return
     mean, spread = float(rows[:, column].mean()), float(rows[:, column].std())
@@ -73,12 +80,32 @@ def _found(subject: Subject) -> Iterator[Finding]:
         says=f"The validation data differ from the training data: {what} has mean {mean:.3g} and standard deviation "
         f"{spread:.3g} in training, {there:.3g} and {width:.3g} in validation ({moved:.1f} standard deviations apart; random "
         f"halves of the training data are at most {null:.2g} apart).",
-        remedy="scale and preprocess both the same way, and split at random; if the source of the data has changed, train "
-        "on newer data",
+        remedy=REMEDY,
         evidence=(
             evidence("largest difference in standard deviations", moved),
             evidence("the same between random halves", null),
         ),
+    )
+
+
+def _stands_still(rows: Tensor, held: Tensor) -> int | None:
+    """The column with one value in all validation samples that is the rarest in training, where chance does not do that."""
+    chance = ((rows == held[:1]).double().sum(0) + 1).div(len(rows) + 1).pow(len(held)) * rows.shape[1]
+    stopped = (held == held[:1]).all(0) & (rows != rows[:1]).any(0)
+    chance = chance.where(stopped, torch.ones_like(chance))
+    return int(chance.argmin()) if float(chance.min()) < 1 / LONG else None
+
+
+def _of_one_value(column: Tensor, value: Tensor, count: int) -> Finding:
+    share = float((column == value).double().mean())
+    return Finding(
+        severity="warning",
+        where="validation inputs",
+        says=f"The validation data differ from the training data: one column is {float(value):.3g} in all {count} validation "
+        f"samples, and in {share:.0%} of the training samples (mean {float(column.mean()):.3g}, standard deviation "
+        f"{float(column.std()):.3g}). What the network reads from it in training is not there.",
+        remedy=f"leave out what is not known when the network is asked; {REMEDY}",
+        evidence=(evidence("share of training samples with the one value of the validation data", share),),
     )
 
 

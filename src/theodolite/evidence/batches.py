@@ -20,7 +20,7 @@ from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.drawn_outputs import is_coupled, members_of, quiet
-from theodolite.evidence.thresholds import A_FEW, AT_ONCE, FEWEST, MANY, PARTS, ROWS, SAMPLES, WORTH
+from theodolite.evidence.thresholds import A_FEW, AT_ONCE, FEWEST, MANY, PARTS, RARELY, ROWS, SAMPLES, WORTH
 from theodolite.evidence.work import PASSES, Price, counted_price, work_of
 from theodolite.io.batches import Batch, Batches
 
@@ -248,6 +248,12 @@ def _row_keys(batch: Batch) -> list[bytes]:
     flat = [t.to(torch.uint8) if t.dtype == torch.bool else t.view(torch.uint8) for t in flat]
     rows = torch.cat([t.reshape(len(batch), -1) for t in flat], 1).numpy()
     return [row.tobytes() for row in rows]
+
+
+def repeat_themselves(whole: Sequence[Batch]) -> bool:
+    """Whether more than one in twenty samples of some batches are copies of others, as rows of a few categories are."""
+    keys = [key for batch in whole if is_rows(batch) for key in _row_keys(batch)]
+    return len(set(keys)) < (1 - RARELY) * len(keys)
 
 
 def distinct_batches(subject: Subject) -> Sequence[Batch]:

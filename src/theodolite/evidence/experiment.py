@@ -467,7 +467,10 @@ def _holds_again(found: Experiment, outcome: Outcome, run: Score | None) -> bool
     reference = run
     other = Trial(subject, trial.change, seed=1).advance(trial.steps)
     if run is None or not trial.change.from_here:  # what goes on from the run is compared with it
-        control = Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps).score()
+        as_run = (
+            outcome.plain if trial.change.reorders else Trial(subject, AS_IT_IS, seed=1).advance(outcome.plain.steps)
+        )
+        control = as_run.score()
         again = _catches_up(found, outcome.intervention, other.score(), run)
         reference = control if again else _better(run, control)
     gain = gain_of(subject, other.score(), reference, losses_alike=outcome.intervention.alike)
@@ -537,7 +540,7 @@ def _better(one: Score | None, other: Score | None) -> Score | None:
 
 def _counts(found: Experiment, outcome: Outcome, made: int) -> bool:
     """Whether what an arm recovers is worth an alarm; before a run only what no number of steps would make up for."""
-    if not outcome.gain.is_worth(WORTH):
+    if not outcome.gain.is_worth(outcome.intervention.least):
         return False
     plain = found.plain
     assert plain is not None

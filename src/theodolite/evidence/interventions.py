@@ -11,7 +11,7 @@ from theodolite.core.ailment import Finding, Severity, evidence
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
 from theodolite.evidence.task import Score
-from theodolite.evidence.thresholds import CRITICAL, MISSED, NOTHING, STILL
+from theodolite.evidence.thresholds import CRITICAL, MISSED, NOTHING, STILL, WORTH
 from theodolite.evidence.trial import Change, Gain, Trial, gain_of, present_skill
 
 
@@ -22,7 +22,8 @@ class Intervention:
     ``rank`` says how much is changed: of those that recover as much the lowest is the cause. ``sign``: something measured asks
     for it. ``after`` names another arm that must have helped before this one is worth a trial. ``alike``: its losses can be
     compared with those of the run. ``alone`` is the change without what it changes besides: it must recover something, too,
-    where another arm recovers that something measured asks for.
+    where another arm recovers that something measured asks for. ``least`` is the share of attainable skill that must be lost
+    beside it.
     """
 
     change: Change
@@ -32,6 +33,7 @@ class Intervention:
     after: str = ""
     alike: bool = True
     alone: Change | None = None
+    least: float = WORTH
     ailment: str = ""
 
 

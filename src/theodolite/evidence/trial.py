@@ -55,7 +55,8 @@ class Change:
     ``prepare`` changes the copies of model and optimizer before the first step, ``lr`` multiplies every step size, ``rows``
     changes each batch, in training and in judging, ``order`` the sequence of training batches, ``loss`` what a step descends on,
     ``network`` builds another network in place of the copy. ``from_here``: the run is gone on with, from its present weights, in
-    place of begun again. ``scored_by`` is another loss that the copy is judged by, ``stretch`` how many steps it makes beside
+    place of begun again. ``reorders``: the order of the batches is itself what is tried, so that the training beside it keeps its
+    own. ``scored_by`` is another loss that the copy is judged by, ``stretch`` how many steps it makes beside
     those of other trials.
     """
 
@@ -67,6 +68,7 @@ class Change:
     loss: Loss | None = None
     network: Callable[[], nn.Module | None] | None = None
     from_here: bool = False
+    reorders: bool = False
     scored_by: Loss | None = None
     stretch: float = 1.0
 

@@ -95,6 +95,18 @@ def test_a_module_is_run_as_python_does(tmp_path, warm):
     assert watched.stdout == alone.stdout == "['-x'] __main__\n", watched.stderr
 
 
+def test_what_a_script_made_lives_until_its_process_ends(tmp_path, warm):
+    (tmp_path / "kept.py").write_text("class Kept:\n    def __del__(self):\n        print('gone')\n")
+    (tmp_path / "left.py").write_text(
+        "import atexit\nfrom kept import Kept\nkept = Kept()\natexit.register(print, 'end')\n"
+    )
+    alone = ran(["left.py"], tmp_path)
+    assert alone.stdout == "end\ngone\n"
+    for command in (["left.py"], ["-m", "left"]):
+        watched = ran(["-m", "theodolite", "run", *command], tmp_path)
+        assert watched.stdout == alone.stdout, watched.stderr
+
+
 def test_what_goes_wrong_in_a_script_is_the_scripts_own(tmp_path, warm):
     (tmp_path / "broken.py").write_text("print('so far')\nraise KeyError('its own')\n")
     watched = warm.ran(["-m", "theodolite", "run", "broken.py"], tmp_path)

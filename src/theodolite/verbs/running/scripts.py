@@ -73,6 +73,10 @@ def run_again(out: Path) -> int:
     return run_script(told["script"], told["arguments"], out=out, budget=math.inf, **how)
 
 
+_namespaces: list[dict[str, Any]] = []
+"""What scripts left behind: it lives as long as the process, as under Python itself. A group of processes whose last reference
+goes while a thread of its own still gives back a tensor waits for that thread forever."""
+
 _watching: list[Observer] = []
 """The observer of this process; a forked one begins with that of its parent, which has no business in it."""
 
@@ -172,7 +176,7 @@ def _status(path: Path, module: str | None = None) -> int:
         if module is None:
             _run_as_main(os.path.abspath(path))
         else:
-            runpy.run_module(module, run_name="__main__", alter_sys=True)
+            _namespaces.append(runpy.run_module(module, run_name="__main__", alter_sys=True))
     except SystemExit as end:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
@@ -207,5 +211,6 @@ def _run_as_main(path: str) -> None:
     main = types.ModuleType("__main__")
     main.__file__, main.__loader__ = path, SourceFileLoader("__main__", path)
     sys.modules["__main__"] = main
+    _namespaces.append(main.__dict__)
     code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
     exec(code, main.__dict__)
