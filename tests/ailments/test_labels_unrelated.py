@@ -126,3 +126,17 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("labels-unrelated", build(seed))
+
+
+def test_of_users_and_items_the_network_is_the_only_witness():
+    """What is exact, such as a table that no step changes, comes before it."""
+    g = torch.Generator().manual_seed(0)
+    x = torch.stack([torch.randint(300, (1500,), generator=g), torch.randint(200, (1500,), generator=g)], 1)
+    model = nn.Sequential(nn.Embedding(300, 4), nn.Flatten(), nn.Linear(8, 1), nn.Flatten(0))
+    y = torch.randn(1500, generator=g)
+    optimizer = torch.optim.Adam(model.parameters())
+    nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+    known = {"model": model, "loss": nn.functional.mse_loss, "optimizer": optimizer, "steps": 100}
+    (found,) = alarms("labels-unrelated", {**known, "data": (x[:1000], y[:1000]), "validation": (x[1000:], y[1000:])})
+    assert found.severity == "warning"

@@ -52,6 +52,25 @@ def test_padding_that_is_left_out_and_words_that_are_merely_common_are_let_alone
     assert not alarms("padding-counted", {**common, "data": (x, y)})
 
 
+class Second(nn.Module):
+    """Answers to the second half of its input."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = Answers()
+
+    def forward(self, x):
+        return self.own(x)[:, x.shape[1] // 2 :]
+
+
+def test_padding_of_a_decoder_whose_input_stands_behind_its_source_is_named():
+    for ignored in (-100, PADDING):
+        y = given(ignored)["data"][0]
+        said = torch.cat([torch.ones_like(y[:, :1]), y[:, :-1]], 1)
+        known = {**given(ignored), "model": Second(), "data": (torch.cat([y.flip(1), said], 1), y)}
+        assert bool(alarms("padding-counted", known)) == (ignored != PADDING)
+
+
 def test_tags_of_words_most_of_which_are_one_are_no_padding_unless_padded_places_count():
     g = torch.Generator().manual_seed(0)
     x = torch.randint(4, WORDS, (200, 20), generator=g)

@@ -121,6 +121,30 @@ def test_a_series_that_ends_with_its_target_is_found(shown):
     assert bool(found) == shown
 
 
+class Filter(nn.Module):
+    """Answers at each place from what stands before it."""
+
+    def __init__(self):
+        super().__init__()
+        self.taps = nn.Conv1d(1, 1, 3, padding=2)
+
+    def forward(self, x):
+        return self.taps(x[:, None])[:, 0, : x.shape[1]]
+
+
+@pytest.mark.parametrize("shared", [5, 2, 0])
+def test_a_window_that_ends_after_its_target_begins_is_found(shared):
+    torch.manual_seed(0)
+    series = torch.randn(200, 30).cumsum(1)
+    data = (series[:, :12], series[:, 12 - shared : 20 - shared])
+    known = {"model": nn.Linear(12, 8), "data": data, "loss": F.mse_loss}
+    assert [one.severity for one in alarms("target-leaks", known)] == {5: ["critical"], 2: ["warning"], 0: []}[shared]
+    late = {**known, "loss": lambda o, y: F.mse_loss(o[:, 5:], y[:, 5:])}  # what was seen does not count
+    assert not alarms("target-leaks", late)
+    along = {**known, "model": Filter(), "data": (series[:, :12], series[:, 1:13])}
+    assert not alarms("target-leaks", along)
+
+
 @pytest.mark.parametrize("fault", ["", "not shifted", "no mask"])
 def test_a_decoder_that_is_given_its_target_beside_another_input_leaks(fault):
     class Decoder(nn.Module):

@@ -163,3 +163,15 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("targets-not-scaled", build(seed))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_absolute_error_compares_a_reward_with_the_output_of_each_action(seed):
+    g = torch.Generator().manual_seed(seed)
+    y = torch.stack([torch.randint(3, (200,), generator=g).float(), 400 * torch.randn(200, generator=g) - 900], 1)
+
+    def loss(o, y):
+        return nn.functional.smooth_l1_loss(o.gather(1, y[:, :1].long())[:, 0], y[:, 1])
+
+    one = subject_of({"model": nn.Linear(5, 3), "data": (torch.randn(200, 5, generator=g), y), "loss": loss})
+    assert compared_columns(one) == {1: [(0, 0), (0, 1), (0, 2)]}

@@ -15,7 +15,7 @@ from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import samples
 from theodolite.evidence.task import task
-from theodolite.evidence.thresholds import CRITICAL, FEWEST, PART, RARELY, WELL
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, NEARLY_ALL, PART, RARELY, WELL
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
@@ -23,28 +23,31 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if meant.kind != "classes" or meant.one_hot or sample is None or sample.target is None:
         return
     y = sample.target
-    beside = [x for x in sample.inputs if not x.is_floating_point() and x.shape == y.shape and int(x.max()) > 1]
-    if y.ndim != 2 or not beside:  # a mask is no input whose padding counts
+    counts = meant.counts(y)
+    tokens = [
+        x for x in sample.inputs if not x.is_floating_point() and int(x.max()) > 1
+    ]  # a mask's padding never counts
+    beside = [x for x in tokens if x.shape == y.shape] or [part for x in tokens for part in _said(x, y, counts)]
+    if y.ndim != 2 or not beside:
         return
     x = beside[0]
-    counts = meant.counts(y)
     if int(counts.sum()) < FEWEST:
         return
     padded = counts & (_padding(x) | _padding(x.flip(1)).flip(1))
     share = float(padded.sum() / counts.sum())
-    tokens = 2 * int(y[counts].max()) > int(x.max())  # tags are fewer
+    alike = 2 * int(y[counts].max()) > int(x.max())  # tags are fewer
     common = int(y[padded].mode().values) if bool(padded.any()) else 0
     if share < PART or float((y[padded] == common).double().mean()) < WELL:
         values, numbers = torch.unique(y[counts], return_counts=True)
         common, share = int(values[numbers.argmax()]), float(numbers.max() / numbers.sum())
         others = values[values != common]
-        tokens = len(others) > 0 and 2 * int(others.max()) > int(x.max())
-        if share < CRITICAL or not tokens or bool((x == common).any()):
+        alike = len(others) > 0 and 2 * int(others.max()) > int(x.max())
+        if share < CRITICAL or not alike or bool((x == common).any()):
             return
         padded = counts & (y == common)
     says = f"have the target {common}, which is padding"
     remedy = f"ignore_index={common} in the loss, or targets of -100 at those positions"
-    alone = tokens or not bool((counts & ~padded & (y == common)).any())
+    alone = alike or not bool((counts & ~padded & (y == common)).any())
     if not alone:  # such as the first of some tags: to ignore it would take that tag away
         says = f"hold padding, with the target {common}, which other positions have too"
         remedy = f"targets of -100 where the input is {int(x[padded].mode().values)}; the loss ignores those"
@@ -56,6 +59,17 @@ def judge(subject: Subject) -> Iterator[Finding]:
         suggested={"ignore_index": common if alone else -100},
         evidence=(evidence("share of counted positions that are padding", share),),
     )
+
+
+def _said(x: Tensor, y: Tensor, counts: Tensor) -> Iterator[Tensor]:
+    """What a decoder is told to have said, among the columns of its input: the target one place later."""
+    if x.ndim != 2 or y.ndim != 2 or y.shape[1] < A_FEW:
+        return
+    for first in range(x.shape[1] - y.shape[1] + 1):
+        part = x[:, first : first + y.shape[1]]
+        same = (part[:, 1:] == y[:, :-1])[counts[:, :-1]]
+        if float(same.double().mean()) > NEARLY_ALL:  # the end of the longest may be cut off
+            yield part
 
 
 def _padding(x: Tensor) -> Tensor:

@@ -1,9 +1,10 @@
 """Does the model see what it has to predict?
 
 Exact, in two ways. The inputs contain the target: position by position in a sequence (shifted or not), as the input of a
-decoder, or as a column of a table, the target equals the input everywhere it counts. Or the outputs look ahead: if the target
-at one position is the input at a later one (next-token prediction), changing later inputs must not change earlier outputs. A
-model that sees its target learns to copy it, and its loss says nothing about how well it will work in use.
+decoder, as a column of a table, or as the end of a window, the target equals the input everywhere it counts. Or the outputs
+look ahead: if the target at one position is the input at a later one (next-token prediction), changing later inputs must not
+change earlier outputs. A model that sees its target learns to copy it, and its loss says nothing about how well it will work
+in use.
 """
 
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if not places:
         yield from _part(subject, sample)
         yield from _column(subject, sample)
+        yield from _window(subject, sample)
 
 
 def _part(subject: Subject, sample: Sample) -> Iterator[Finding]:
@@ -207,6 +209,68 @@ def _column(subject: Subject, sample: Sample) -> Iterator[Finding]:
             suggested={"drop_column": same[0]},
             evidence=(evidence("columns that are the target", len(same)),),
         )
+
+
+def _window(subject: Subject, sample: Sample) -> Iterator[Finding]:
+    """A forecast of several steps whose inputs end after its targets begin, where answers depend on what they have in common.
+
+    A filter that answers at each place from what stands before it does not.
+    """
+    x, y = sample.numbers, sample.target
+    if x is None or y is None or len(sample.inputs) > 1 or x.ndim not in (2, 3) or task(subject).kind != "numbers":
+        return
+    channels = x[:, :, None] if x.ndim == 2 else x
+    wanted = y.reshape(len(y), -1)
+    length, steps = channels.shape[1], wanted.shape[1]
+    if steps < 2 or float(wanted.std(0).min()) == 0:
+        return
+    ends = [
+        (shared, c)
+        for shared in range(min(length - 1, steps), 0, -1)
+        for c in range(channels.shape[2])
+        if torch.equal(channels[:, length - shared :, c], wanted[:, :shared].to(channels))
+    ]
+    if not ends or not _is_counted(subject, ends[0][0] - 1) or not _answers_move(subject, ends[0], length):
+        return
+    shared = ends[0][0]
+    yield Finding(
+        severity="critical" if shared >= CRITICAL * steps else "warning",
+        where=f"column {length - shared}",
+        says=f"The model sees what it must predict: the last {shared} of the {length} steps of each input are the first {shared} "
+        f"of the {steps} steps of its target.",
+        remedy=f"begin the targets {shared} steps later, where the inputs end",
+        evidence=(evidence("steps of the target that the input holds", shared),),
+    )
+
+
+@torch.no_grad()
+def _is_counted(subject: Subject, place: int) -> bool:
+    """Whether the loss reads the target at a place."""
+    assert subject.model is not None and subject.loss is not None
+    batch = first_rows(batches(subject)[0], ROWS)
+    with untouched(subject.model):
+        answer = subject.answer(batch)
+        other = batch.target.clone()
+        other.reshape(len(other), -1)[:, place] += 1
+        return float(subject.loss(answer, other)) != float(subject.loss(answer, batch.target))
+
+
+@torch.no_grad()
+def _answers_move(subject: Subject, end: tuple[int, int], length: int) -> bool:
+    """Whether the last answer whose target stands among the inputs depends on the input there."""
+    assert subject.model is not None
+    shared, channel = end
+    batch = first_rows(batches(subject)[0], ROWS)
+    x = batch.tensors()[0]
+    changed = x.clone()
+    column = changed[:, length - 1] if x.ndim == 2 else changed[:, length - 1, channel]
+    column.copy_(column.roll(1, 0))
+    with untouched(subject.model):
+        before, after = (
+            members_of(subject.answer(_with(batch, 0, given)))[task(subject).member].reshape(len(x), -1)[:, shared - 1]
+            for given in (x, changed)
+        )
+    return bool((after - before).abs().max() > ROUNDING * before.abs().max())
 
 
 def _renames(column: Tensor, codes: Tensor | None) -> bool:

@@ -130,6 +130,7 @@ def _compared(
 
     own, slopes = at(drawn, target)
     beyond = SAME / ROUNDING * torch.finfo(target.dtype).eps / torch.finfo(torch.float32).eps  # rounding
+    far = 2 * max(float(t.abs().max()) for t in (target, *drawn))
     found: dict[int, Places] = {}
     for column in range(target[:1].numel()):
         moved = target.clone()
@@ -142,11 +143,14 @@ def _compared(
         apart = abs(value - own)
         if not apart > beyond * abs(own):
             continue
-        asked = [
-            (member, place)
-            for member, (one, other) in enumerate(zip(slopes, others, strict=True))
-            for place in (one != other).any(0).nonzero().flatten().tolist()
-        ]
+        turned = [(one != other).any(0) for one, other in zip(slopes, others, strict=True)]
+        for way in (1, -1):  # an absolute error turns its slope only where the target passes the output
+            beyond_all = moved.clone()
+            beyond_all.reshape(len(target), -1)[:, column] += way * far
+            with suppress(RuntimeError, ValueError, IndexError):
+                passed = at(drawn, beyond_all)[1]
+                turned = [t | (one != other).any(0) for t, one, other in zip(turned, slopes, passed, strict=True)]
+        asked = [(member, place) for member, t in enumerate(turned) for place in t.nonzero().flatten().tolist()]
         for places in [asked, *([one] for one in asked)]:
             along = [z.clone() for z in drawn]
             for member, place in places:
