@@ -17,6 +17,38 @@ def _sick(seed: int) -> dict[str, object]:
     return digits_like(seed, lambda: nn.Sequential(nn.Linear(16, 32), nn.ReLU(), _Cut(), nn.Linear(32, 4)))
 
 
+class _Round(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.round()
+
+
+def _rounded(seed: int) -> dict[str, object]:
+    """Counts, so that the answers are made whole numbers: no parameter has a gradient."""
+    x = torch.randn(128, 6, generator=torch.Generator().manual_seed(seed))
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1), _Round())
+    optimizer = torch.optim.Adam(model.parameters())
+    return {
+        "model": model,
+        "data": (x, (4 + 2 * x[:, :1]).round()),
+        "loss": nn.functional.mse_loss,
+        "optimizer": optimizer,
+    }
+
+
+def _blind(seed: int) -> dict[str, object]:
+    """One output under a cross-entropy: no gradient either, but the loss is at fault."""
+    x = torch.randn(128, 6, generator=torch.Generator().manual_seed(seed))
+    model = nn.Linear(6, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    return {
+        "model": model,
+        "data": (x, 0 * x[:, 0].long()),
+        "loss": nn.functional.cross_entropy,
+        "optimizer": optimizer,
+    }
+
+
 def _zero_head(seed: int) -> dict[str, object]:
     def make() -> nn.Module:
         last = nn.Linear(32, 4)
@@ -47,8 +79,8 @@ def _with_another_forward(build):
     return made
 
 
-SICK = (_sick, _with_another_forward(_sick))
-HEALTHY = (_zero_head, _frozen, _with_another_forward(_zero_head))
+SICK = (_sick, _rounded, _with_another_forward(_sick))
+HEALTHY = (_zero_head, _blind, _frozen, _with_another_forward(_zero_head))
 
 
 @pytest.mark.parametrize("build", SICK)

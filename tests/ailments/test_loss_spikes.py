@@ -63,3 +63,19 @@ def test_an_unusual_batch_is_a_note_where_a_step_on_it_costs_little(after, sever
     words = ("batch", "60", "", "40", "100", "nan", "0.1", "0.1", "sure", "100", f"41 {after} 41 0")
     (found,) = catalogue.ailment("loss-spikes").while_training(Run(silent={"loss spikes": words}))
     assert found.severity == severity
+
+
+@pytest.mark.parametrize(("cause", "made_up", "alarmed"), [("step", 1, 0), ("step", 0, 1), ("weights", 1, 1)])
+def test_a_long_step_that_was_made_up_for_is_a_note(cause, made_up, alarmed):
+    x = torch.linspace(-1, 1, 64)[:, None]
+    model = nn.Linear(1, 1)
+    nn.init.constant_(model.weight, float(made_up))
+    nn.init.zeros_(model.bias)
+    words = (cause, "60", "0", "0.01", "0.3", "32", "0.1", "0.1", "sure", "", "")
+    known = {
+        "data": (x, x),
+        "loss": nn.functional.mse_loss,
+        "checked": False,
+        "run": Run(silent={"loss spikes": words}),
+    }
+    assert len(alarms("loss-spikes", Subject(model, **known))) == alarmed

@@ -32,10 +32,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     shut = any((layer.dead or 0.0) >= NEARLY_ALL for layer in signs.layers[:-1])  # then zeros are those of dead units
     suspects = [*signs.untouched, *(() if shut else signs.zero)]
-    reached = any(p.requires_grad for p in subject.model.parameters()) and signs.gradient_norm > 0
-    if not suspects or not reached:
+    if not suspects or not any(p.requires_grad for p in subject.model.parameters()):
         return
     cut, unused = cut_off(subject, suspects)
+    if not signs.gradient_norm > 0:  # no gradient at all: what the loss does not depend on is not at fault
+        unused = []
     held = None if subject.optimizer is None else {id(p) for g in subject.optimizer.param_groups for p in g["params"]}
     own = dict(subject.model.named_parameters())
     if held is not None:
@@ -55,8 +56,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
                 else "critical",
                 where=names[0].rpartition(".")[0],
                 says=f"{len(names)} parameters ({numbers} numbers: {few_of(names)}) are cut off: {words}.",
-                remedy=f"look for detach(), no_grad(), .item(), argmax or numpy after layer {names[-1].rpartition('.')[0]}; "
-                "if it is on purpose, requires_grad_(False)",
+                remedy="look for detach(), no_grad(), .item(), argmax, round or numpy after layer "
+                f"{names[-1].rpartition('.')[0]}; if it is on purpose, requires_grad_(False)",
             )
             return
 

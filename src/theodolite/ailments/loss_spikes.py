@@ -4,23 +4,29 @@ A jump is a loss far above those of the steps before it: three times as far abov
 three tenths of the way back to where training started (or three tenths of the loss itself, if little was learned). The cause is
 what happened at that step and at none before: weights that changed between two steps; an update eight times as long as usual in
 the five steps before; otherwise the batch, if most of its samples still have a higher loss than other batches do (a note if a
-step on it does not make the loss of other samples jump). If none of the three explains the jump, nothing is said.
+step on it does not make the loss of other samples jump). If none of the three explains the jump, nothing is said. A long step
+or a batch that a run has made up for, so that it ends with nearly all that can be won, is a note.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from theodolite.core.ailment import Ailment, Finding, times
 from theodolite.core.run import Run
 from theodolite.core.subject import Subject
+from theodolite.evidence.experiment import has_won
 from theodolite.evidence.thresholds import MISSED
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    if subject.run is not None:
-        yield from while_training(subject.run)
+    if subject.run is None:
+        return
+    for finding in while_training(subject.run):
+        made_up = subject.run.silent["loss spikes"][0] != "weights" and subject.has("loss") and has_won(subject)
+        yield replace(finding, severity="note") if made_up else finding
 
 
 def while_training(run: Run) -> Iterator[Finding]:

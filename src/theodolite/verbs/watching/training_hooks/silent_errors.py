@@ -82,6 +82,11 @@ class SilentErrors:
         self.redrawn = self.restarts = 0
         self._largest_lr = 0.0
         self.renewed = self._renewed_at = 0
+        self._instead, self._first_of = (
+            0,
+            0,
+        )  # steps of others in place of this one's, and how many were the first of another
+        self._other: Any = None
         self.repeats = False  # batches come again on purpose
         self._asked: deque[tuple[int, Tensor]] = deque(maxlen=KEPT)
         self._dropping: tuple[str, ...] | None = None
@@ -243,6 +248,12 @@ class SilentErrors:
             return
         if self.idle:
             return
+        if not self.steps and any(
+            p is own for own in self._tracked for g in optimizer.param_groups for p in g["params"]
+        ):
+            self._instead += 1
+            self._first_of += (self._other is None or self._other() is not optimizer) and len(optimizer.state) > 0
+            self._other = weakref.ref(optimizer)
         self._alone = False
         if self._mine:
             self._mine = False
@@ -359,6 +370,8 @@ class SilentErrors:
         often("step without effect", self.empty)
         if self.renewed >= max(FEWEST, HALF * self.steps):
             found["optimizer renewed"] = f"{self.renewed:,}", f"{self.steps:,}"
+        elif self._first_of >= max(FEWEST, HALF * self._instead):
+            found["optimizer renewed"] = f"{self._first_of:,}", f"{self._instead:,}"
         if "step without effect" in found:
             found["step without effect"] = NO_GRADIENT.format(*found["step without effect"]), BACKWARD
         often("gradient stale", self.stale)
@@ -394,7 +407,7 @@ class SilentErrors:
             found["parameters stuck" if self._moved else "step without effect"] = (
                 stuck if self._moved else (still, ANEW)
             )
-        if not self.steps and self._arrivals >= PERIOD:
+        if not self.steps and self._arrivals >= PERIOD and not self._instead:
             found["step without effect"] = NO_STEP.format(self._arrivals), REACHED
         shares = [share for share, _ in self._rounded]
         if len(shares) > 1 and min(shares) > HALF:
