@@ -1,9 +1,12 @@
 """The end of a watched script: findings, page and status."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -21,3 +24,53 @@ def test_findings_are_printed_while_a_hot_script_trains(tmp_path, warm):
     assert (watched.stdout, watched.returncode) == (alone.stdout, 3)
     assert re.search(r"theodolite: step \d+: step too large: ", watched.stderr) and "lr at most" in watched.stderr
     assert (tmp_path / "run" / "run.html").exists()
+
+
+STEPS = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+halves = nn.Linear(3, 16)
+last = nn.Linear(16, 4)
+own = [*halves.parameters(), *last.parameters()]
+optimizer = torch.optim.Adam(own, lr=1e-2)
+centers = 2 * torch.randn(4, 6)
+for step in range(80):
+    y = torch.randint(4, (32,))
+    x = centers[y] + torch.randn(32, 6)
+    answers = last(torch.relu(halves(x[:, :3]) + halves(x[:, 3:])))
+    y = y[ORDER]
+    loss = LOSS
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(loss.item())
+"""
+NAMED = "nn.functional.cross_entropy(answers, y)"
+BY_INDEX = "-(answers.softmax(1).clamp(1e-6)[range(32), y]).log().mean()"
+
+
+@pytest.mark.parametrize("loss", [NAMED, BY_INDEX])
+@pytest.mark.parametrize("order", ["torch.randperm(32)", "torch.arange(32)"])
+def test_targets_of_other_inputs_are_told_where_whole_steps_are_samples(tmp_path, warm, loss, order):
+    """A network that is called twice in a step: its samples cannot be cut out of it."""
+    (tmp_path / "steps.py").write_text(STEPS.replace("LOSS", loss).replace("ORDER", order))
+    watched = warm.ran(["-m", "theodolite", "run", "steps.py"], tmp_path)
+    assert "done again step by step" in watched.stderr
+    told = json.loads((tmp_path / "run" / "run.json").read_text())["diagnosis"]
+    named = [f["name"] for f in told["findings"] if f["severity"] != "note"]
+    assert named == (["labels-unrelated"] if "randperm" in order else [])
+    assert "labels-unrelated" in told["unchecked"] and "units-dead" in told["checked"]
+
+
+def test_a_column_of_answers_beside_a_row_of_targets_is_told_of_a_loss_of_ones_own(tmp_path, warm):
+    code = STEPS.replace("nn.Linear(16, 4)", "nn.Linear(16, 1)").replace("y[ORDER]", "x.sum(1)")
+    code = code.replace("last(torch.relu(halves(x[:, :3]) + halves(x[:, 3:])))", "model(x)")
+    code = code.replace("own = ", "model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), last)\nown = ", 1)
+    code = code.replace("*halves.parameters(), *last.parameters()", "*model.parameters()")
+    for place, loss in enumerate(("((answers - y) ** 2).mean()", "((answers[:, 0] - y) ** 2).mean()")):
+        (tmp_path / "own.py").write_text(code.replace("LOSS", loss))
+        warm.ran(["-m", "theodolite", "run", "own.py"], tmp_path)
+        told = json.loads((tmp_path / "run" / "run.json").read_text())["diagnosis"]
+        named = [f["name"] for f in told["findings"] if f["severity"] != "note"]
+        assert named == ([] if place else ["loss-mismatched"])

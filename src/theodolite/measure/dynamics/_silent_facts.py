@@ -39,13 +39,34 @@ def generator_shared(loader: Any) -> tuple[str, ...]:
 
 
 def _held(owner: Any, kinds: tuple[type, ...], depth: int = 3) -> Iterator[str]:
-    """Names of attributes of these kinds, also of transforms and of data sets within."""
+    """Names of attributes of these kinds that samples are drawn with, also of transforms and of data sets within."""
     for name, value in getattr(owner, "__dict__", {}).items():
         if isinstance(value, kinds):
-            yield name
+            yield from [name] if name in _read_by_samples(type(owner)) else []
         elif depth and not isinstance(value, type | Tensor | nn.Module):
             for member in value[:20] if isinstance(value, list | tuple) else [value]:
                 yield from (f"{name}.{inner}" for inner in _held(member, kinds, depth - 1))
+
+
+SAMPLES = ("__getitem__", "__getitems__", "__iter__", "__call__", "forward")
+"""What a worker calls for samples: what only the constructor draws is drawn once, before there are workers."""
+
+
+def _read_by_samples(kind: type) -> set[str]:
+    """The names of attributes that these methods read, and those that they call."""
+    methods = {
+        name: getattr(value, "__code__", None) for own in reversed(kind.__mro__) for name, value in vars(own).items()
+    }
+    waiting = [methods.get(name) for name in SAMPLES]
+    read: set[str] = set()
+    while waiting:
+        code = waiting.pop()
+        if code is not None:
+            new = set(code.co_names) - read
+            read |= new
+            waiting += [methods.get(name) for name in new]
+            waiting += [within for within in code.co_consts if hasattr(within, "co_names")]
+    return read
 
 
 def unregistered(model: nn.Module, held: Collection[int]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import signal
+import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core.ailment import worst_first
+from theodolite.core.ailment import Finding, evidence, worst_first
+from theodolite.evidence.thresholds import A_RUN, PART, PARTS, RARELY, SURE
 from theodolite.io.files import json_ready, write_atomically
 from theodolite.report.diagnosis import SHOWN
 from theodolite.verbs.running.observing import Observer, from_here, said
@@ -45,6 +47,9 @@ OF_DATA = (
     "too-narrow",
 )
 """What is said of inputs, targets and answers, for which numbers of steps stand where whole steps are samples."""
+
+
+WHOLE = "whole steps were done again, and show no samples"
 
 
 def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, quiet: bool = False) -> None:
@@ -127,9 +132,45 @@ def _of_a_script(found: Diagnosis, watch: Watch) -> Diagnosis:
     findings = [replace(f, severity="note") if f.name in calm else f for f in found.findings]
     if isinstance(watch.model, Steps):
         findings = [f for f in findings if not f.name.startswith(OF_DATA)]
+        of_samples = [name for name in found.checked if name.startswith(OF_DATA)]
+        left = tuple(name for name in found.checked if name not in of_samples)
+        found = replace(found, checked=left, unchecked={**found.unchecked, **dict.fromkeys(of_samples, WHOLE)})
+        if all(finding.severity == "note" for finding in findings):
+            findings += _unrelated(watch)
         if not _frozen_in_part(watch.model):  # a network that only makes a loss is frozen on purpose
             findings = [f for f in findings if f.name != "frozen-by-mistake"]
     return replace(found, findings=worst_first(findings))
+
+
+def _unrelated(watch: Watch) -> Iterator[Finding]:
+    """What whole steps tell of their targets, which the checks of samples cannot read.
+
+    Had anything been learned of which target belongs to which input, dealing the targets out anew would raise the loss. Steps
+    whose loss is no longer that of training, as where targets move with the run, say nothing.
+    """
+    assert isinstance(watch.model, Steps)
+    steps, lately = watch.records[-1].step, watch.records[-1].facts.get("last_training_loss", math.nan)
+    try:
+        whole, right, other = watch.model.dealt_out()
+    except (RuntimeError, ValueError, IndexError, TypeError):
+        return
+    if steps < A_RUN or len(right) < PARTS or not abs(statistics.fmean(whole) - lately) <= PART * abs(lately):
+        return
+    gained = [b - a for a, b in zip(right, other, strict=True)]
+    error = statistics.stdev(gained) / len(gained) ** 0.5
+    usual, mixed = statistics.fmean(right), statistics.fmean(other)
+    if not any(gained) or statistics.fmean(gained) + SURE * error > RARELY * abs(mixed):
+        return
+    yield Finding(
+        name="labels-unrelated",
+        severity="warning",
+        where="targets",
+        says=f"After {steps:,} steps the loss is {usual:.3g}, and {mixed:.3g} with the targets of a batch dealt out anew among "
+        "its samples: next to nothing was learned of which target belongs to which input. They may belong to other inputs.",
+        remedy="look at ten samples with their targets; check that "
+        "inputs and targets were shuffled, sorted or joined with the same index",
+        evidence=(evidence("loss with targets dealt out anew, less the loss", statistics.fmean(gained), stderr=error),),
+    )
 
 
 def _frozen_in_part(model: Steps) -> bool:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from theodolite.core.model_wrappers import bare_model
 from theodolite.core.state import untouched
+from theodolite.evidence.thresholds import PARTS, SAME
 from theodolite.verbs.running.tape import Constant, Made, Program, mapped, slots_of, tensors_of
 from theodolite.verbs.running.tape import Parameter as Trained
 
@@ -112,6 +113,51 @@ class Steps(nn.Module):
             return None
         self._programs.append((replace(program, outputs={}), parts, own))
         return len(self._programs) - 1
+
+    def _done(self, number: int) -> tuple[Program, list[nn.Module], list[Tensor]]:
+        """A step with the modules and tensors that it calls."""
+        program, parts, own = self._programs[number]
+        return program, [self.parts[n] for n in parts], [self.own[n] for n in own]
+
+    def dealt_out(self) -> tuple[list[float], list[float], list[float]]:
+        """Of some steps the loss, what it compares with targets, and the same with targets dealt out anew among the samples.
+
+        Targets are what a loss that torch has a name for, or an index into an answer, is given beside that answer.
+        """
+        whole: list[float] = []
+        right: list[float] = []
+        other: list[float] = []
+        generator = torch.Generator().manual_seed(0)
+        for number in range(max(0, len(self._programs) - PARTS), len(self._programs)):
+            program, parts, own = self._done(number)
+            compared = list(_compared(program))
+            if len(compared) != 1:
+                continue
+            (root, target), constants = compared[0], list(program.constants)
+            order = torch.randperm(len(constants[target]), generator=generator).to(constants[target].device)
+            constants[target] = constants[target][order]
+            part = replace(program, root=root)
+            with untouched(self), torch.no_grad():
+                whole.append(float(program.value(parts, own, program.constants)))
+                right.append(float(part.value(parts, own, program.constants).mean()))
+                other.append(float(part.value(parts, own, constants).mean()))
+        return whole, right, other
+
+
+def _compared(program: Program) -> Iterator[tuple[Made, int]]:
+    """Where an answer is held against a constant whose rows are not all alike: what comes of it, and which constant it is."""
+    for number in program.needed:
+        call = program.calls[number]
+        given = call.args[1] if len(call.args) > 1 else call.keywords.get("target")
+        root = Made(number, 0)
+        if call.name == "__getitem__" and isinstance(given, tuple) and len(given) == 2:
+            given, root = given[1], program.root  # answers[range(n), targets]
+        elif call.name not in LOSSES:
+            continue
+        if isinstance(given, Constant):
+            target = program.constants[given.number]
+            if target.ndim and len(target) > 1 and bool((target != target[:1]).any()):
+                yield root, given.number
 
 
 class Programs(list[Any]):
@@ -361,11 +407,22 @@ def _can_be_cut(probe: Probe) -> bool:
             ]
     except Exception:  # samples of this batch belong together
         return False
-    if probe.loss.plain:  # weights and ignored places make the mean of the halves another one
+    if probe.loss.plain or _is_spread(
+        probe, whole, batch["y"]
+    ):  # weights and ignored places make the mean of the halves another one
         return True
     mean, total = (half * values[1] + (size - half) * values[2]) / size, values[1] + values[2]
     near = CLOSE * abs(values[0]) + 1e-12
     return not all(map(math.isfinite, values)) or min(abs(values[0] - mean), abs(values[0] - total)) < near
+
+
+def _is_spread(probe: Probe, answers: Sequence[Tensor], target: Tensor) -> bool:
+    """Whether a column of answers meets a row of targets, and their order does not matter: each is held against all."""
+    if len(answers) != 1 or {answers[0].shape, target.shape} != {target.shape[:1], (len(target), 1)}:
+        return False
+    with torch.no_grad():
+        one, other = (float(probe.loss(answers[0], y)) for y in (target, target.flip(0)))
+    return abs(one - other) <= SAME * abs(one)
 
 
 def _rows(answers: Sequence[Tensor], rows: slice, size: int) -> Any:

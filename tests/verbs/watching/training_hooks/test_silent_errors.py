@@ -54,3 +54,20 @@ def test_the_rows_of_a_batch_are_targets_that_need_not_change(first):
     """Each sample is told from the others of its batch; a loss that a model computes itself is given them in place of targets."""
     kept = [(torch.randn(6, 2), first + torch.tensor([1, 0, 3, 2, 5, 4])) for _ in range(5)]
     assert bool(_targets_stuck(kept)) == (first > 0)
+
+
+def test_a_run_of_few_steps_that_stays_in_evaluation_mode_is_told():
+    """The first epoch trains, and what evaluates after it is never undone: few of those steps are among the marked ones."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.Dropout(0.2), torch.nn.Linear(16, 3))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    x, y = torch.randn(300, 6), torch.randint(3, (300,))
+    watch = Watch(model, optimizer=optimizer, probe=(x[:32], y[:32]), loss=torch.nn.functional.cross_entropy, every=100)
+    for step in range(220):
+        model.train(step < 30)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[step : step + 32]), y[step : step + 32]).backward()
+        optimizer.step()
+        watch(step)
+    watch.look(220)
+    assert "trained-as-evaluated" in [finding.name for finding in watch.findings]

@@ -181,6 +181,7 @@ class SilentErrors:
         if self._unlearned >= EVALUATED:
             self.evaluations += self._unlearned
         self._unlearned, self._new = 0, True
+        self.evaluating += not any(part.training for part in self.parts)
         if not _is_near(self.steps):
             if _is_near(self.steps + 1):
                 self._feel(True)
@@ -211,7 +212,6 @@ class SilentErrors:
         self._largest_lr = max(lr, self._largest_lr)
         self.zero_lr += self._largest_lr == 0
         self.ended += 0 <= lr <= ROUNDED * self._largest_lr > 0
-        self.evaluating += not any(part.training for part in self.parts)
 
     def _are_used(self, gradients: Sequence[Tensor | None]) -> bool:
         """Whether these are the very gradients of the step before: those that a script sets itself are others."""
@@ -380,8 +380,8 @@ class SilentErrors:
         often("schedule ended", self.ended)
         layers = ", ".join(self._layers)
         still = all(not module.training for part in self.parts for module in part.modules())
-        if self._layers and still:
-            often("trained as evaluated", self.evaluating, layers)
+        if self._layers and still and self.evaluating >= max(FEWEST, SHARE * self.steps):
+            found["trained as evaluated"] = (f"{self.evaluating:,}", f"{self.steps:,}", layers)
         evaluations = max(self.evaluations, self._asked_again() if len(self.parts) == 1 else 0)
         if evaluations:
             found["evaluated as trained"] = (f"{evaluations:,}", f"{layers} acted as in training")
