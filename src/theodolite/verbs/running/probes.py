@@ -120,7 +120,7 @@ class Steps(nn.Module):
         return program, [self.parts[n] for n in parts], [self.own[n] for n in own]
 
     def dealt_out(self) -> tuple[list[float], list[float], list[float]]:
-        """Of some steps the loss, what it compares with targets, and the same with targets dealt out anew among the samples.
+        """Of the first steps, remembered the least: the loss, what it compares with targets, and that with targets dealt out anew.
 
         Targets are what a loss that torch has a name for, or an index into an answer, is given beside that answer.
         """
@@ -128,7 +128,7 @@ class Steps(nn.Module):
         right: list[float] = []
         other: list[float] = []
         generator = torch.Generator().manual_seed(0)
-        for number in range(max(0, len(self._programs) - PARTS), len(self._programs)):
+        for number in range(min(PARTS, len(self._programs))):
             program, parts, own = self._done(number)
             compared = list(_compared(program))
             if len(compared) != 1:
