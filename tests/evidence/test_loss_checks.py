@@ -15,6 +15,7 @@ from theodolite.evidence.loss_checks import (
     is_blind,
     is_dealt_out,
     is_linear,
+    is_over_samples,
     is_past_its_range,
     is_turned_round,
 )
@@ -130,3 +131,11 @@ def test_what_a_model_cannot_answer_is_no_way_down():
     assert not _ends(nn.Identity(), lambda o, y: o.mean()) and not _ends(
         nn.LogSoftmax(-1), lambda o, y: -o.mean() + o[:, 0].mean()
     )
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_probabilities_over_samples_are_none_of_classes(axis):
+    assert asked(is_over_samples, lambda o, t: F.nll_loss(o.log_softmax(axis), t)) == (axis == 0)
+    assert not asked(is_over_samples, lambda o, t: F.mse_loss(o, F.one_hot(t, 3).float()))
+    rows = torch.arange(96)  # each sample is told from the others by its answers to them
+    assert not asked(is_over_samples, lambda o, t: F.nll_loss(o.log_softmax(axis), t), y=rows, outputs=96)

@@ -8,7 +8,7 @@ loss rewards ever larger outputs: a binary cross-entropy with a class of 2 or -1
 is lowest at the index of the class, although least squares on the inputs separates them far better as classes than as numbers.
 (6) The outputs are reshaped, not transposed, to put the classes where the loss expects them. (7) The loss is highest where
 outputs are right, and falls without limit as they move away, or is bounded and lowest where they say the opposite: its sign is
-wrong. By trial: (8) mutually exclusive classes have
+wrong. (8) Probabilities are made over the samples, not over the classes. By trial: (9) mutually exclusive classes have
 a loss other than cross-entropy, and the same training with cross-entropy on a copy is clearly more accurate on other samples.
 """
 
@@ -31,6 +31,7 @@ from theodolite.evidence.loss_checks import (
     is_blind,
     is_dealt_out,
     is_linear,
+    is_over_samples,
     is_past_its_range,
     is_turned_round,
     likes_the_number,
@@ -79,6 +80,13 @@ def judge(subject: Subject) -> Iterator[Finding]:
             "something else, such as the probabilities themselves.",
             remedy="output.log_softmax(-1) for F.nll_loss and F.ctc_loss; or F.cross_entropy on the outputs of the last layer",
             suggested={"loss": "cross_entropy"},
+        )
+    elif is_over_samples(subject, answers):
+        yield Finding(
+            severity="warning",
+            says="The loss makes probabilities over the samples of a batch, not over the classes: raising the output for a class "
+            "in all samples does not change it.",
+            remedy="log_softmax(output, dim=1), or F.cross_entropy on the outputs themselves",
         )
     elif is_past_its_range(subject):
         yield Finding(

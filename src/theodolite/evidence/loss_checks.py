@@ -99,6 +99,20 @@ def is_linear(subject: Subject, answers: list[Tensor]) -> bool:
     return True
 
 
+def is_over_samples(subject: Subject, answers: list[Tensor]) -> bool:
+    """Whether a loss of classes makes probabilities over the samples of a batch: a class that gains in all gains nothing."""
+    target = asked_batch(subject).target
+    if target.is_floating_point() or any(z.ndim != 2 or z.shape[:1] != target.shape for z in answers):
+        return False
+    if len(target.unique()) == len(target):  # each sample is a class of its own: answers are compared with each other
+        return False
+    for answer in answers:
+        first, classes, samples = _values(subject, [answer, answer + answer[:1], answer + answer[:, :1]], target)
+        if not math.isfinite(first) or not _equal(first, classes) or _equal(first, samples):
+            return False
+    return True
+
+
 def _are_shares(rows: Tensor) -> bool:
     """Whether each row is of probabilities."""
     return bool((rows >= 0).all()) and bool((rows.float().sum(-1) - 1).abs().max() < ROUNDING)

@@ -120,7 +120,7 @@ class Steps(nn.Module):
         return program, [self.parts[n] for n in parts], [self.own[n] for n in own]
 
     def dealt_out(self) -> tuple[list[float], list[float], list[float]]:
-        """Of the first steps, remembered the least: the loss, what it compares with targets, and that with targets dealt out anew.
+        """Of the first steps, remembered the least: the loss, its comparison with targets, and that with targets dealt out anew.
 
         Targets are what a loss that torch has a name for, or an index into an answer, is given beside that answer.
         """
