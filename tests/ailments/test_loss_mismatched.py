@@ -44,6 +44,17 @@ def _regression(seed: int) -> dict[str, object]:
     )
 
 
+def _rare(seed: int) -> dict[str, object]:
+    """One yes in each batch, which counts more."""
+    given = _regression(seed)
+    one = (torch.arange(len(given["data"][0][1])) == 12).float()[:, None]
+    return {
+        **given,
+        "data": [(x, one) for x, _ in given["data"]],
+        "loss": torch.nn.BCEWithLogitsLoss(pos_weight=torch.tensor(8.0)),
+    }
+
+
 def _counts(seed: int) -> dict[str, object]:
     given = _regression(seed)
     return {**given, "data": [(x, (2 * y + 4).round().clamp(0, 8)) for x, y in given["data"]]}
@@ -106,7 +117,7 @@ _chances = _sequences(torch.nn.Softmax)
 _logarithms = _sequences(torch.nn.LogSoftmax)
 
 SICK = (_broadcast, _numbers, _many_numbers, _single, _viewed, _minus_one, _chances)
-HEALTHY = (_plain, _regression, _counts, _transposed, _flat, _critic, _margin, _logarithms)
+HEALTHY = (_plain, _regression, _counts, _rare, _transposed, _flat, _critic, _margin, _logarithms)
 
 
 @pytest.mark.parametrize("build", SICK)

@@ -66,7 +66,7 @@ def is_dealt_out(subject: Subject, answers: list[Tensor]) -> bool:
         near = target.flip(0).reshape(answers[0].shape).to(answers[0])
         with suppress(RuntimeError, ValueError, IndexError):  # a loss that takes nothing but probabilities
             _values(subject, [near], target)
-            answers = [near]
+            answers = [*answers, near]  # drawn ones, too: beside near ones one yes among many zeros may be any
     first = _values(subject, answers, target)
     for _ in range(3):
         order = torch.randperm(len(target), generator=generator).to(target.device)
