@@ -45,6 +45,37 @@ def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("frozen-by-mistake", build(seed))
 
 
+def convolutions(seed, part, *, before=60):
+    """A small network of images that was trained for a while, then given a head for other classes; a part is frozen."""
+    torch.manual_seed(seed)
+    layers = [nn.Conv2d(1, 12, 3, bias=False), nn.BatchNorm2d(12), nn.ReLU()]
+    layers += [nn.Conv2d(12, 12, 3, bias=False), nn.BatchNorm2d(12), nn.ReLU(), nn.Flatten(), nn.AdaptiveAvgPool1d(12)]
+    model = nn.Sequential(*layers, nn.Linear(12, 4))
+    y = torch.randint(4, (512,))
+    x = torch.randn(512, 1, 8, 8) + torch.randn(4, 1, 8, 8)[y]
+    data, held = batches_of(x[:384], y[:384], 32), (x[384:], y[384:])
+    if before:
+        trained(model, torch.optim.Adam(model.parameters(), 1e-2), data, validation=held, steps=before)
+        model[-1] = nn.Linear(12, 4)
+    for index in part:
+        model[index].requires_grad_(False)
+    own = [p for p in model.parameters() if p.requires_grad]
+    return trained(model, torch.optim.Adam(own, 3e-3), data, validation=held, steps=60)
+
+
+def test_a_normalization_that_has_moved_says_that_what_is_frozen_was_trained():
+    assert not judged("frozen-by-mistake", convolutions(0, (0, 1, 3, 4)))
+    assert judged("frozen-by-mistake", convolutions(0, (0, 1, 3, 4), before=0))
+
+
+def test_a_new_head_of_a_few_entries_is_told_by_each_of_them():
+    (found,) = judged("frozen-by-mistake", convolutions(0, (8,)))[:1]
+    assert found.where == "8.weight"
+    known = convolutions(0, ())
+    known["model"][-1].requires_grad_(False)  # after it was trained
+    assert not judged("frozen-by-mistake", known)
+
+
 def test_gradients_are_asked_for_and_not_left_on():
     given = SICK[0](0)
     alarms("frozen-by-mistake", given)

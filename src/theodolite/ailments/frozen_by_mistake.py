@@ -1,13 +1,16 @@
 """Are layers frozen that were never trained?
 
 Freezing trained layers is a decision and is not reported. A frozen matrix is suspect if it shows nothing learned: its entries
-follow an initialization, or none of its singular values exceeds what noise of its size gives. The same training with these
+follow an initialization, or none of its singular values exceeds what noise of its size gives, and no normalization that is
+frozen with it has moved. The same training with these
 layers unfrozen and in the optimizer, tried on a copy, shows what freezing costs. It is always reported if at least a tenth of a
 trained network is like this, the loss has a gradient there, and it is more than a first layer of random features.
 """
 
 from collections.abc import Iterator
 from functools import partial
+
+from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.subject import Subject
@@ -17,7 +20,7 @@ from theodolite.evidence.start import was_trained
 from theodolite.evidence.task import is_finite
 from theodolite.evidence.thresholds import WORTH
 from theodolite.evidence.trial import Change, held_too
-from theodolite.evidence.weights import LEAST_ENTRIES, weight_facts
+from theodolite.evidence.weights import LEAST_ENTRIES, is_drawn, weight_facts
 
 
 def _untrained(subject: Subject) -> list[str]:
@@ -29,17 +32,27 @@ def _untrained(subject: Subject) -> list[str]:
         own = dict(subject.model.named_parameters())
         facts = weight_facts(subject)
         frozen = [name for name, p in own.items() if not p.requires_grad and p.is_floating_point()]
-        drawn = {
-            name.rpartition(".")[0]
-            for name in frozen
-            if own[name].ndim > 1
-            and (known := facts.get(name)) is not None
-            and known.entries >= LEAST_ENTRIES
-            and (known.start or not known.learned)
-        }
+        scaled = any(own[name].ndim == 1 and _is_moved_scale(subject.model, name) for name in frozen)
+
+        def as_drawn(name: str) -> bool:
+            known = facts.get(name)
+            if known is None or known.entries < LEAST_ENTRIES:
+                return known is not None and is_drawn(own[name])
+            return bool(known.start) or not (known.learned or scaled)
+
+        drawn = {name.rpartition(".")[0] for name in frozen if own[name].ndim > 1 and as_drawn(name)}
         return [name for name in frozen if name.rpartition(".")[0] in drawn]
 
     return list(subject.once("frozen and untrained", found))
+
+
+def _is_moved_scale(model: nn.Module, name: str) -> bool:
+    """Whether a vector is the scale of a normalization, all of whose entries begin alike, and no longer are."""
+    owner, _, last = name.rpartition(".")
+    values = model.get_parameter(name).detach()
+    return (
+        last == "weight" and "Norm" in type(model.get_submodule(owner)).__name__ and bool((values != values[0]).any())
+    )
 
 
 def _share(subject: Subject, names: list[str]) -> float:

@@ -243,6 +243,18 @@ def has_left(weight: Tensor) -> bool:
     return weight.dtype == torch.float32 and _left(weight.detach().reshape(-1), _bound(weight))
 
 
+def is_drawn(weight: Tensor) -> bool:
+    """Whether all entries of a matrix are such as PyTorch draws: a third of others are not, so that 32 entries tell."""
+    entries = weight.detach().reshape(-1)
+    if weight.dtype != torch.float32 or weight.device.type != "cpu" or len(entries) < FEWEST:
+        return False
+    return (
+        bool(torch.isfinite(entries).all())
+        and bool(_as_drawn(entries, _bound(weight)).all())
+        and not entries_over(weight)
+    )
+
+
 def entries_over(weight: Tensor) -> int:
     """How many entries of a matrix are over the bound of PyTorch's draw."""
     return int((weight.detach().abs() > _bound(weight) * (1 + SAME)).sum())
