@@ -112,3 +112,13 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("inputs-not-scaled", build(seed))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.0])
+def test_a_number_that_stands_for_missing_entries_is_named(share):
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(600, 8, generator=g)
+    y = 2 * (x[:, 0] > 0) + (x[:, 1] > 0)
+    x = torch.where(torch.rand(x.shape, generator=g) < share, torch.tensor(-9999.0), x)
+    found = alarms("inputs-not-scaled", _case(0, (x - x.mean(0)) / x.std(0), y))
+    assert [one.suggested for one in found] == ([{"fill": "missing"}] if share else [])

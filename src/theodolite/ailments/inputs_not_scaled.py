@@ -5,7 +5,8 @@ learning rate to $2/\lambda$, grows with the mean square of the inputs (offset i
 squared ratio of column scales. A mean square from 0.05 to 10 with column ranges within a factor of 10 is accepted (pixels in
 [0, 1] have about 0.1 to 0.3). Otherwise the same training with standardized inputs, tried on a copy, decides. A network that
 normalizes its inputs gains nothing from it and is not reported; integer inputs are not checked, nor columns of codes that it
-looks up.
+looks up. A number that stands for missing entries, such as -999, leaves all others of its column alike, scaled or not: a copy
+that is given the mean of the others in its place decides.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
-from theodolite.evidence.thresholds import NOTHING, RARELY, ROUNDING, ROWS, THOUSANDFOLD
+from theodolite.evidence.thresholds import A_FEW, CRITICAL, NOTHING, RARELY, ROUNDING, ROWS, THOUSANDFOLD
 from theodolite.evidence.trial import Change
 from theodolite.io.batches import Batch
 from theodolite.measure.propagation.input_sizes import InputScales, input_scales
@@ -91,7 +92,8 @@ def standardized_rows(scales: InputScales) -> Any:
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
-    """Standardized inputs, at the training's own step and at ten times it."""
+    """Standardized inputs, at the training's own step and at ten times it; before that, without marks of missing entries."""
+    yield from _filled(subject)
     scales = unscaled_inputs(subject)
     if scales is None:
         return
@@ -101,6 +103,50 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     logged = _on_a_log_scale(subject)
     if logged is not None:
         yield Intervention(Change("inputs on a log scale", rows=logged), _found_logs, rank=13, sign=True)
+
+
+def _filled(subject: Subject) -> Iterator[Intervention]:
+    """The mean of the others in the place of a number that several entries of a column have, ten ranges of the others away."""
+    sample = samples(subject)
+    x = None if sample is None else sample.numbers
+    if x is None or x.ndim != 2 or not bool(torch.isfinite(x).all()):
+        return
+    ends = torch.stack([x.amin(0), x.amax(0)])
+    far = ends.gather(0, (ends - x.median(0).values).abs().argmax(0, keepdim=True))  # (1, d)
+    is_mark = x == far
+    others = torch.where(is_mark, torch.nan, x.double())
+    middle, count = others.nanmean(0), is_mark.sum(0)
+    rest = torch.where(is_mark, middle.nan_to_num(), x.double())
+    ranges = rest.amax(0) - rest.amin(0)
+    gap = (rest - far).abs().amin(0)
+    marked = (count >= A_FEW) & (count <= CRITICAL * len(x)) & (ranges > 0) & (gap > LARGE * ranges)
+    if not bool(marked.any()):
+        return
+    width = rest.std(0, correction=0)
+
+    def on(value: Any) -> Any:
+        if not (isinstance(value, Tensor) and value.is_floating_point() and value.shape[1:] == x.shape[1:]):
+            return value
+        filled = (torch.where(value == far, middle, value.double()) - middle) / width.clamp(min=1e-300)
+        return torch.where(marked, filled, value.double()).to(value.dtype)
+
+    def rows(batch: Batch) -> Batch:
+        return replace(
+            batch, inputs=tuple(map(on, batch.inputs)), keywords={name: on(v) for name, v in batch.keywords.items()}
+        )
+
+    first = int(marked.int().argmax())
+    says = (
+        f"A number that stands for missing entries hides the others: {float(far[0, first]):.4g} in {int(count[first])} of "
+        f"{len(x)} entries of column {first}, whose others lie within {float(ranges[first]):.3g} of each other"
+        + ("." if int(marked.sum()) == 1 else f", and alike in {int(marked.sum()) - 1} more columns.")
+    )
+    remedy = (
+        "put the mean of the others in its place before scaling: x[x == mark] = torch.nan; x = torch.where(x.isnan(), "
+    )
+    remedy += "x_train.nanmean(0), x), then (x - x.mean(0)) / x.std(0); a column that says where it was missing helps"
+    change = Change("missing entries filled", rows=rows)
+    yield Intervention(change, found_by(says, remedy, {"fill": "missing"}, where=f"column {first}"), rank=9, sign=True)
 
 
 def standardized_inputs(subject: Subject, scales: InputScales) -> tuple[Change, str]:
