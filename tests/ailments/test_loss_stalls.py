@@ -1,6 +1,7 @@
 """Has the loss stopped high without any other explanation?"""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from fixtures.trained import batches_of, clouds, network, patient, trained
 from theodolite.ailments.loss_stalls import _still_falls
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.subject import Subject
+from theodolite.evidence.kernel_machine import attained
 from theodolite.verbs.diagnosing import judgement_of
 
 
@@ -131,3 +133,16 @@ def test_a_loop_that_adds_a_penalty_is_told_by_a_plain_copy():
     (found,) = [one for one in judgement_of(subject, budget=4.0).findings if one.name == "loss-stalls"]
     assert "A plain copy" in found.says
     assert found.severity == "critical"
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.4])
+def test_a_kernel_machine_has_no_middle_and_is_not_held_against_a_network_that_gives_its_input_back(noise):
+    torch.manual_seed(0)
+    y = torch.randn(600, 6) @ torch.randn(6, 24) / 6**0.5 + 0.1 * torch.randn(600, 24)
+    x = y + noise * torch.randn(600, 24)
+    model = nn.Linear(24, 24)
+    one = Subject(
+        model, data=(x[:400], y[:400]), validation=(y[400:], y[400:]), loss=nn.functional.mse_loss, checked=False
+    )
+    assert attained(one) is None
+    assert attained(replace(one, data=(torch.randn(400, 24), y[:400]))) is not None

@@ -139,3 +139,11 @@ def test_probabilities_over_samples_are_none_of_classes(axis):
     assert not asked(is_over_samples, lambda o, t: F.mse_loss(o, F.one_hot(t, 3).float()))
     rows = torch.arange(96)  # each sample is told from the others by its answers to them
     assert not asked(is_over_samples, lambda o, t: F.nll_loss(o.log_softmax(axis), t), y=rows, outputs=96)
+
+
+def test_a_loss_of_distances_that_reads_who_is_alike_makes_no_probabilities():
+    def triplets(o, t):
+        apart, alike = torch.cdist(o, o), t[:, None] == t[None]
+        return ((apart - 1e3 * ~alike).amax(1) - (apart + 1e3 * alike).amin(1) + 0.5).relu().mean()
+
+    assert not asked(is_over_samples, triplets)

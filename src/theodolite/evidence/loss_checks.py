@@ -104,7 +104,11 @@ def is_over_samples(subject: Subject, answers: list[Tensor]) -> bool:
     target = asked_batch(subject).target
     if target.is_floating_point() or any(z.ndim != 2 or z.shape[:1] != target.shape for z in answers):
         return False
-    if len(target.unique()) == len(target):  # each sample is a class of its own: answers are compared with each other
+    names, which = target.unique(return_inverse=True)
+    if len(names) == len(target):  # each sample is a class of its own: answers are compared with each other
+        return False
+    same, renamed = (_values(subject, answers[:1], y)[0] for y in (target, names.roll(1)[which]))
+    if _equal(same, renamed):  # it asks which samples are of one class, and not which class that is: a distance, say
         return False
     for answer in answers:
         first, classes, samples = _values(subject, [answer, answer + answer[:1], answer + answer[:, :1]], target)
