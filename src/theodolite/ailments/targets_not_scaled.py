@@ -134,7 +134,7 @@ def _compared(
     found: dict[int, Places] = {}
     for column in range(target[:1].numel()):
         moved = target.clone()
-        by = moved.reshape(len(target), -1)[:, column].std()
+        by = moved.reshape(len(target), -1)[:, column].std(correction=0)
         moved.reshape(len(target), -1)[:, column] += by
         try:
             value, others = at(drawn, moved)
