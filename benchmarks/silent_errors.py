@@ -940,7 +940,7 @@ CASES = {
     "weights put back after each step": ({"step-without-effect"}, of(step=restored), of()),
     "one layer put back after each step": ({"parameters-stuck"}, of(step=held_back), of()),
     "bfloat16 weights, small steps": (
-        {"updates-rounded-away"},
+        {"precision-too-low"},
         rounded(torch.bfloat16, 1e-4),
         rounded(torch.float32, 1e-4),
     ),

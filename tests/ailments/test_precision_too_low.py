@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fixtures.judging import alarms
+from fixtures.silent_errors import cases_of, is_named_and_its_twin_is_not
 from fixtures.trained import batches_of, clouds, network, trained
 
 
@@ -35,3 +36,8 @@ def test_the_sick_are_found(build):
 @pytest.mark.parametrize("build", HEALTHY)
 def test_the_healthy_are_left_alone(build, seed):
     assert not alarms("precision-too-low", build(seed))
+
+
+@pytest.mark.parametrize("case", cases_of("precision-too-low"))
+def test_the_error_of_a_loop_is_named_and_its_twin_is_not(case):
+    assert is_named_and_its_twin_is_not(case)

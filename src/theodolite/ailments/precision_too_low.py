@@ -2,8 +2,9 @@
 
 A weight $w$ with $t$ significant bits changes only if the update exceeds half a unit in its last place, about $2^{-t-1}|w|$
 ($t=8$ for bfloat16, 11 for float16). One step is taken on copies, in the model's own precision and in float32: an update is
-lost if the float32 step moves an entry and the model's own step leaves it unchanged. That count is exact; the same training in
-float32, tried on a copy, decides whether it matters.
+lost if the float32 step moves an entry and the model's own step leaves it unchanged. That count is exact, and so is that of a
+run: most entries that have a gradient are the same before and after each step that was compared. The same training in float32,
+tried on a copy, decides whether it matters.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
+from theodolite.core.run import Run
 from theodolite.core.subject import Subject
 from theodolite.evidence.experiment import has_won
 from theodolite.evidence.interventions import Intervention, found_by
@@ -106,11 +108,28 @@ def judge(subject: Subject) -> Iterator[Finding]:
             suggested={"dtype": "float32"},
             evidence=(evidence("share of updates lost", _share_lost(subject)),),
         )
+    elif subject.run is not None:
+        harmless = subject.has("loss") and has_won(subject)
+        yield from (replace(f, severity="note") if harmless else f for f in while_training(subject.run))
+
+
+def while_training(run: Run) -> Iterator[Finding]:
+    """Steps that left most entries as they were."""
+    words = run.silent.get("updates rounded away", ())
+    if words:
+        share, dtype = words
+        yield Finding(
+            severity="warning",
+            says=f"{share} of the entries of the {dtype} weights that have a gradient do not change in a step: the updates are "
+            f"smaller than the last digit of {dtype}.",
+            remedy=REMEDY,
+            suggested={"dtype": "float32"},
+        )
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training in float32."""
-    names = _low(subject)
+    names = _low(subject) if subject.has("loss") else []
     if names and (not is_finite(subject) or _share_lost(subject) >= CRITICAL):
         found = found_by(_says(subject), REMEDY, {"dtype": "float32"}, where=names[0])
         yield Intervention(_float32(subject), found, rank=5, sign=True)
@@ -118,7 +137,9 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 ailment = Ailment(
     question="Is the precision of the weights too low?",
-    needs={"model", "data", "loss", "optimizer"},
+    needs={"model"},
     judge=judge,
+    while_training=while_training,
     interventions=interventions,
+    exact=True,
 )
