@@ -50,9 +50,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if told is not None:
         nothing = nothing and told[0] < SURE * told[1]
         witness = f"the network's predictions {told[0]:.2f} ± {told[1]:.2f} on held-out data"
-        found = _finding(
-            relation, witness, nothing=nothing
-        )  # to a kernel machine users and items say nothing in any case
+        found = _finding(relation, witness, nothing=nothing)
+        # to a kernel machine users and items say nothing in any case
         yield replace(found, severity="warning") if _are_rare(sample, relation.samples) else found
         return
     learned = None if _are_rare(sample, relation.samples) else _learned_by_a_copy(subject)

@@ -24,9 +24,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
         return
     y = sample.target
     counts = meant.counts(y)
-    tokens = [
-        x for x in sample.inputs if not x.is_floating_point() and int(x.max()) > 1
-    ]  # a mask's padding never counts
+    # a mask's padding never counts
+    tokens = [x for x in sample.inputs if not x.is_floating_point() and int(x.max()) > 1]
     beside = [x for x in tokens if x.shape == y.shape] or [part for x in tokens for part in _said(x, y, counts)]
     if y.ndim != 2 or not beside:
         return

@@ -1,7 +1,7 @@
 """Exact facts about a model and its optimizer that no training should show; each is a few comparisons, without a pass."""
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -223,3 +223,16 @@ def drops_always(model: nn.Module, batch: Batch) -> tuple[str, ...]:
         model.eval()
         model(*batch.inputs, **batch.keywords)
     return tuple(mode.found)
+
+
+def configured_ties(parts: Iterable[nn.Module]) -> list[tuple[str, str]]:
+    """The embedding and the output layer of a model whose configuration ties them, where they are two tensors."""
+    found = []
+    for part in parts:
+        wanted = getattr(getattr(part, "config", None), "tie_word_embeddings", False)
+        getters = [getattr(part, name, None) for name in ("get_input_embeddings", "get_output_embeddings")]
+        if wanted and all(callable(get) for get in getters):
+            one, other = (getattr(get(), "weight", None) for get in getters)  # type: ignore[misc]
+            if isinstance(one, Tensor) and isinstance(other, Tensor) and one is not other and one.shape == other.shape:
+                found.append(("the input embeddings", "the output embeddings (config.tie_word_embeddings)"))
+    return found

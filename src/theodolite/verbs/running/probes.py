@@ -407,9 +407,8 @@ def _can_be_cut(probe: Probe) -> bool:
             ]
     except Exception:  # samples of this batch belong together
         return False
-    if probe.loss.plain or _is_spread(
-        probe, whole, batch["y"]
-    ):  # weights and ignored places make the mean of the halves another one
+    # weights and ignored places make the mean of the halves another one
+    if probe.loss.plain or _is_spread(probe, whole, batch["y"]):
         return True
     mean, total = (half * values[1] + (size - half) * values[2]) / size, values[1] + values[2]
     near = CLOSE * abs(values[0]) + 1e-12

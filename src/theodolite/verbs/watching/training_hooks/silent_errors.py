@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics._silent_facts import (
+    configured_ties,
     drops_always,
     generator_shared,
     layers_of_training,
@@ -82,10 +83,9 @@ class SilentErrors:
         self.redrawn = self.restarts = 0
         self._largest_lr = 0.0
         self.renewed = self._renewed_at = 0
-        self._instead, self._first_of = (
-            0,
-            0,
-        )  # steps of others in place of this one's, and how many were the first of another
+        self._instead = self._first_of = (
+            0  # steps of others in place of this one's, and how many were the first of another
+        )
         self._other: Any = None
         self.repeats = False  # batches come again on purpose
         self._asked: deque[tuple[int, Tensor]] = deque(maxlen=KEPT)
@@ -416,7 +416,9 @@ class SilentErrors:
         named = dict(self.model.named_parameters())
         found["frozen moves"] = self._frozen_moved(named)
         apart = [own for own in self._tied if len({id(self._parameter(name)) for name in own}) > 1]
-        found["weights untied"] = tuple(" and ".join(own) for own in (*apart, *self._parted, *_configured(self.parts)))
+        found["weights untied"] = tuple(
+            " and ".join(own) for own in (*apart, *self._parted, *configured_ties(self.parts))
+        )
         if self.optimizer is not None:
             found["optimizer of another"] = parameters_replaced(self.model, self.optimizer)
             found["held twice"] = self._held_twice(named)
@@ -594,16 +596,3 @@ def _split(batch: Any) -> tuple[Any, Any]:
     if isinstance(batch, Mapping):
         return next((v for k, v in batch.items() if k != "y" and isinstance(v, Tensor)), None), batch.get("y")
     return (batch[0], batch[-1]) if isinstance(batch, tuple | list) and len(batch) > 1 else (None, None)
-
-
-def _configured(parts: Iterable[nn.Module]) -> list[tuple[str, str]]:
-    """The embedding and the output layer of a model whose configuration ties them, where they are two tensors."""
-    found = []
-    for part in parts:
-        wanted = getattr(getattr(part, "config", None), "tie_word_embeddings", False)
-        getters = [getattr(part, name, None) for name in ("get_input_embeddings", "get_output_embeddings")]
-        if wanted and all(callable(get) for get in getters):
-            one, other = (getattr(get(), "weight", None) for get in getters)  # type: ignore[misc]
-            if isinstance(one, Tensor) and isinstance(other, Tensor) and one is not other and one.shape == other.shape:
-                found.append(("the input embeddings", "the output embeddings (config.tie_word_embeddings)"))
-    return found
