@@ -87,11 +87,11 @@ def _one_input(subject: Subject) -> Finding | None:
     return Finding(
         severity="critical",
         where=f"sample {where}",
-        says=f"{share:.0%} of the samples that training draws have one and the same input ({shown}, ...) with different targets: "
-        "no network can tell them apart, and nothing was learned.",
+        says=f"{share:.0%} of the samples in training have the same input ({shown}, ...) but different targets: no network can "
+        "tell them apart, and nothing was learned.",
         remedy="look at how inputs are read: files that are missing, words that the vocabulary does not have, or a column "
         "that was overwritten all become one value",
-        evidence=(evidence("share of samples with the commonest input", share),),
+        evidence=(evidence("share of samples with the most frequent input", share),),
     )
 
 

@@ -166,11 +166,11 @@ def _unrelated(watch: Watch) -> Iterator[Finding]:
         name="labels-unrelated",
         severity="warning",
         where="targets",
-        says=f"After {steps:,} steps the loss is {usual:.3g}, and {mixed:.3g} with the targets of a batch dealt out anew among "
-        "its samples: nothing was learned of which target belongs to which input. They may belong to other inputs.",
+        says=f"After {steps:,} steps the loss is {usual:.3g}, and {mixed:.3g} when the targets of a batch are shuffled among its "
+        "samples: the network has not learned which target belongs to which input. They may belong to other inputs.",
         remedy="look at ten samples with their targets; check that "
         "inputs and targets were shuffled, sorted or joined with the same index",
-        evidence=(evidence("loss with targets dealt out anew, less the loss", mean, stderr=error),),
+        evidence=(evidence("loss with shuffled targets, less the loss", mean, stderr=error),),
     )
 
 
