@@ -11,7 +11,7 @@ from torch import nn
 from fixtures.answering import Reshaped, subject
 from theodolite.evidence.batches import batches, samples
 from theodolite.evidence.constant_answers import constant_loss
-from theodolite.evidence.task import answers, majority, score_of, skill, task
+from theodolite.evidence.task import answers, has_rare_classes, majority, score_of, skill, task
 from theodolite.io.batches import Batch
 
 G = torch.Generator().manual_seed(0)
@@ -78,6 +78,12 @@ def test_numbers_tuples_sums_and_what_cannot_be_told():
     assert (task(two).kind, task(two).member) in (("numbers", 0), ("numbers", 1))
     assert task(subject(Reshaped(2), y, lambda o, t: (o - t).square().sum())).summed
     assert task(subject(Reshaped(5), y, lambda o, t: o.square().mean())).kind == "unknown"
+
+
+@pytest.mark.parametrize(("count", "rare"), [(7, False), (60, True)])
+def test_classes_are_rare_where_a_sample_does_not_tell_how_often_each_occurs(count, rare):
+    words = torch.randint(0, count, (96, 6), generator=G)
+    assert has_rare_classes(subject(Reshaped(6, count), words, tokens)) is rare
 
 
 def test_skill_is_the_better_of_loss_and_accuracy():

@@ -20,7 +20,7 @@ from theodolite.ailments.classes_unbalanced import weighs_classes
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches, distinct_batches, first_rows, times_drawn
+from theodolite.evidence.batches import batches, distinct_batches, first_rows, times_drawn, validation_batches
 from theodolite.evidence.constant_answers import compares_answers, constant_loss
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.experiment import Experiment, has_won
@@ -28,7 +28,7 @@ from theodolite.evidence.interventions import Intervention, Outcome, finding_of,
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.loss_checks import trained_beside
 from theodolite.evidence.start import after_steps, ended_early, largest_lr, lr_left, steps_are_known, steps_made
-from theodolite.evidence.task import Score, is_finite, majority, scores, task
+from theodolite.evidence.task import Score, has_rare_classes, is_finite, majority, scores, task
 from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, MISSED, NOTHING, ROUNDING, SURE, WELL, WORTH
 from theodolite.evidence.token_counts import token_floors
 from theodolite.evidence.trial import Change, judged_constant, judged_majority, present_score, present_skill
@@ -125,17 +125,19 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 
 def _at_constant(subject: Subject) -> Iterator[Finding]:
+    made: Experiment | None = subject.seen.get("experiment")
+    tried = made is not None and not made.why_not and not made.too_short
     score, constant = present_score(subject), judged_constant(subject)
     if not _is_constant(score, constant, judged_majority(subject)):
-        if not present_skill(subject) <= WORTH:
+        if not present_skill(subject) <= WORTH or not tried or not validation_batches(subject):
             return
         # what it trains on tells, too: by chance, or with other targets, the rest may be a little better
+        if has_rare_classes(subject):
+            return  # the shares of words fit a sample of text better than any other
         score, constant = scores(subject)[0], constant_loss(subject)
         if not _is_constant(score, constant, majority(subject)):
             return
     assert score is not None
-    made: Experiment | None = subject.seen.get("experiment")
-    tried = made is not None and not made.why_not
     yield Finding(
         severity="critical",
         says=f"Nothing was learned {after_steps(subject)}: the loss is {score.loss:.3g}, and {constant:.3g} when ignoring the "

@@ -28,7 +28,7 @@ from theodolite.evidence.batches import (
     validation_parts,
 )
 from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, quiet, rebuilt
-from theodolite.evidence.thresholds import NEARLY_ALL, ROUNDING, ROWS, SAME
+from theodolite.evidence.thresholds import FEWEST, NEARLY_ALL, ROUNDING, ROWS, SAME
 from theodolite.evidence.work import work_of
 from theodolite.io.batches import Batch
 
@@ -217,21 +217,34 @@ def is_finite(subject: Subject) -> bool:
     return bool(subject.once("finite", measured))
 
 
+def class_counts(subject: Subject) -> Tensor | None:
+    """How often each class occurs in the training data; None where targets are not classes."""
+    found: Tensor | None = subject.once("class counts", lambda: _counted(subject, distinct_batches(subject)))
+    return found
+
+
+def _counted(subject: Subject, parts: Sequence[Batch]) -> Tensor | None:
+    found = [task(subject).classes_of(b.target) for b in parts if isinstance(b.target, Tensor)]
+    known = [part for part in found if part is not None and len(part) and int(part.min()) >= 0]
+    return torch.bincount(torch.cat(known)) if known else None
+
+
+def has_rare_classes(subject: Subject) -> bool:
+    """Whether classes are so many that their shares are not known: fitted to a sample they are better there than elsewhere."""
+    counts = class_counts(subject)
+    return counts is not None and int(counts.sum()) < FEWEST * int((counts > 0).sum())
+
+
 def majority(subject: Subject, on: Sequence[Batch] | None = None) -> float:
     """The share of right answers when always saying the commonest class of the training data, there or on other data.
 
     Not a number where targets are not classes.
     """
 
-    def counted(parts: Sequence[Batch]) -> Tensor | None:
-        found = [task(subject).classes_of(b.target) for b in parts if isinstance(b.target, Tensor)]
-        known = [part for part in found if part is not None and len(part) and int(part.min()) >= 0]
-        return torch.bincount(torch.cat(known)) if known else None
-
-    own = subject.once("class counts", lambda: counted(distinct_batches(subject)))
+    own = class_counts(subject)
     if own is None:
         return math.nan
-    there = own if on is None else counted(on)
+    there = own if on is None else _counted(subject, on)
     common = int(own.argmax())
     if there is None:
         return math.nan
