@@ -60,7 +60,7 @@ def _compared(weights: Weights, others: Weights | None) -> tuple[Weights, Weight
             f"(such as {next(iter(others))}, here {next(iter(weights))}); pass the one this was trained from"
         )
     if alone:
-        why = f"not compared: the --against checkpoint lacks the names or shapes of {len(alone):,} tensors"
+        why = f"not compared: the --against checkpoint lacks the names or shapes of {len(alone):,} tensor{'s' * (len(alone) > 1)}"
         weights = Listed(weights, {why: alone, **left_out(weights)})
     return weights, found
 

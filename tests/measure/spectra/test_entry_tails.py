@@ -97,3 +97,10 @@ def test_a_gap_wider_than_double_precision_is_a_number():
     values = np.full((10, 60), 1e-300)
     values[0, 0] = 1e300
     assert np.isfinite(entry_tail(values).ratio)
+
+
+@pytest.mark.parametrize("shape", [(128, 1), (1, 128), (128,), (128, 1, 1, 1)])
+def test_an_entry_alone_in_its_row_makes_up_no_more_of_it(shape):
+    values = 0.001 * torch.randn(128, generator=torch.Generator().manual_seed(0))
+    values[[3, 50, 90]] = torch.tensor([0.1, -0.1, 0.1])
+    assert entry_tail(values.reshape(shape)).row_share == pytest.approx(1 / 3, rel=0.01)

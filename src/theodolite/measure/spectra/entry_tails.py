@@ -110,10 +110,15 @@ class _Sizes:
     row_square: Callable[[int, float], float]
 
 
+def _rows(tensor: Any) -> int:
+    """How many rows: where each would hold one entry, which makes up all of it whatever its size, they are one."""
+    return 1 if math.prod(tensor.shape[1:]) == 1 else len(tensor)
+
+
 def _in_memory(array: NDArray[Any]) -> _Sizes:
     if array.dtype.kind == "c":
         array = np.abs(array)
-    rows = array.reshape(len(array), -1)
+    rows = array.reshape(_rows(array), -1)
     rows = rows.astype(np.float32 if rows.dtype.itemsize < 8 else np.float64, copy=False)
     flat = rows.reshape(-1)
 
@@ -131,7 +136,7 @@ def _in_memory(array: NDArray[Any]) -> _Sizes:
 
 
 def _on_device(tensor: Any) -> _Sizes:
-    rows = tensor.detach().reshape(len(tensor), -1)
+    rows = tensor.detach().reshape(_rows(tensor), -1)
     sizes = rows.abs().reshape(-1)
 
     def largest(count: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
