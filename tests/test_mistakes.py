@@ -56,7 +56,7 @@ MISTAKES = {
     "an array of strings": ({"data": (np.array(WORDS), np.array([0, 1]))}, "expected arrays of numbers"),
     "inputs of another shape": (
         {"data": (X[:, :5], Y)},
-        r"expected 8 numbers for a linear layer from inputs of shape \(64, 5\), got 5; pass inputs that give it 8",
+        r"expected 8 numbers per sample at a linear layer, got 5 from inputs of shape \(64, 5\); pass 8 or ",
     ),
     "whole-number inputs": (
         {"data": ((10 * X).long(), Y)},
@@ -102,7 +102,7 @@ MISTAKES = {
     "one sample without a batch": ({"data": (X[0], Y[0])}, "expected one sample a row, got a single number"),
     "validation data of another shape": (
         {"validation": (X[:, :5], Y)},
-        r"expected 8 numbers for a linear layer from inputs of shape \(64, 5\), got 5; .* \(in validation=\)",
+        r"expected 8 numbers per sample at a linear layer, got 5 from inputs of shape \(64, 5\); .* \(in validation=\)",
     ),
     "validation data as a string": ({"validation": "held-out"}, r"got text; .* \(in validation=\)"),
     "a scheduler as the optimizer": (
@@ -240,6 +240,16 @@ def test_a_watch_without_a_loss_says_which_it_assumes(caplog):
     caplog.clear()
     watch = th.Watch(nn.Linear(4, 3), probe=(x, y), loss=cross_entropy, level="cheap")
     assert not caplog.records and str(watch).startswith("No alarm in 0 measurements")
+
+
+def test_a_watch_wants_an_optimizer():
+    with pytest.raises(InputError, match=r"expected an optimizer, got 'sgd'; pass torch.optim.Adam\("):
+        th.Watch(network(), optimizer="sgd", probe=(X, Y), loss=cross_entropy)
+
+
+def test_words_that_are_no_name_are_answered_with_what_is_about_them(capsys):
+    assert main(["explain", "learning rate"]) == 2
+    assert "step-too-large or step-too-small" in capsys.readouterr().err
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest(capsys):

@@ -11,12 +11,12 @@ from generator.pages import Page
 
 FIRST = """# in a copy of the repository
 pip install .
-# your training script, unchanged: what goes wrong, and what to change
+# your training script, unchanged
 theodolite run train.py
 # a checkpoint alone
 theodolite diagnose model.safetensors
 # a model and its data
-theodolite diagnose mypackage.zoo:model --data train.npz
+theodolite diagnose zoo:model --data x.npz
 """
 STARTS = (
     ("Questions people ask first", "questions.html", "why does my loss not fall, is my learning rate too high, ..."),
@@ -24,7 +24,7 @@ STARTS = (
     ("Before training", "guide/before-training.html", "initialization, learning rate, width: theodolite design"),
     ("While it trains", "guide/while-it-trains.html", "what goes wrong, and when: theodolite run, th.Watch"),
     ("After training", "guide/after-training.html", "any module or checkpoint: theodolite survey"),
-    ("Gallery", "gallery/index.html", "five whole examples with pictures"),
+    ("Gallery", "gallery/index.html", "whole examples with pictures"),
     ("Theorems that run", "atlas.html", "each law compared with an experiment: theodolite check"),
     ("Five documents, step by step", "documents/index.html", "every statement next to the code that runs it"),
     ("Errata of the literature", "errata.html", "what is wrong in print, and what is true"),

@@ -235,11 +235,11 @@ def _run_parser(commands: Any) -> None:
 
 
 def _compare_parser(commands: Any) -> None:
-    compare = commands.add_parser(
-        "compare", help="two runs side by side: where they first differ, and what changed with it"
+    compare = commands.add_parser("compare", help="two runs: where they first differ; or two checkpoints: what changed")
+    compare.add_argument(
+        "one", metavar="ONE", help="a folder that theodolite run wrote to, its run.json, or a checkpoint"
     )
-    compare.add_argument("one", metavar="RUN", help="a folder that theodolite run wrote to, or its run.json")
-    compare.add_argument("other", metavar="RUN", help="another one")
+    compare.add_argument("other", metavar="OTHER", help="the same of the other")
     compare.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
 

@@ -82,7 +82,7 @@ def _about(words: str) -> list[str]:
     for one in sorted(entries(), key=lambda one: one.kind):
         text = one.name + one.path.read_text(encoding="utf-8").partition("\n")[0]
         found.setdefault(sum(bool(word.search(text)) for word in asked), []).append(one.name)
-    return found[max(found)][:3] if max(found) else []
+    return found[max(found)][:5] if max(found) else []
 
 
 def law(name: str) -> Law:

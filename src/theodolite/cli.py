@@ -124,8 +124,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from theodolite.verbs.comparing import compared_runs
+    from theodolite.verbs.comparing import compared_runs, is_run
 
+    if not any(map(is_run, (options.one, options.other))):  # two checkpoints
+        from theodolite.io.loading import asked_subject
+        from theodolite.verbs.surveying import survey
+
+        changed = asked_subject(options.other, against=options.one)
+        return _present(survey(changed, instruments=["training-change"]), options, None, {}, detailed=True)
     found = compared_runs(options.one, options.other)
     print(json_text(json_ready(found.document())) if options.json else "\n".join(found.lines()))
     return DONE

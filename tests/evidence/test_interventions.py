@@ -39,7 +39,7 @@ def test_what_was_lost_is_critical_where_the_run_is_no_better_than_nothing(hot):
 def test_the_trial_is_told_beside_the_training_as_it_is_and_the_run(hot):
     mine = hot.trial.score()
     assert hot.tried.startswith(f"Tried on a copy ({mine.samples:,} samples): loss ")
-    assert hot.tried.endswith("after 40 steps, and NaN or infinite without the change.")
+    assert hot.tried.endswith("after 40 steps, and a NaN or infinite loss without the change.")
     assert "without the change; the run itself is at loss " in replace(hot, reference=mine).tried
     assert [reading.quantity for reading in hot.readings][-1] == f"loss of the trial, {hot.trial.change.name}"
     assert hot.readings[-1].measured == mine.loss

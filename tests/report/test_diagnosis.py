@@ -33,6 +33,7 @@ def test_a_clause_is_short_and_keeps_names_as_they_are():
     assert clause(finding()) == "half of the units are dead"
     assert clause(finding(says="ReLU is dead. So.")) == "ReLU is dead"
     assert clause(finding(says="x" * 200)) == "units dead"
+    assert clause(finding(says="A plain copy of it learns more: so.")) == "a plain copy of it learns more"
 
 
 def test_remedies_are_code_where_they_are_and_names_do_not_become_elements():

@@ -42,8 +42,13 @@ def test_markup_and_control_characters_are_text():
     assert "\x1b" not in text
 
 
+def test_in_a_notebook_a_text_is_returned_and_not_displayed(monkeypatch):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert as_text("words") == "words\n"
+
+
 def test_empty_survey():
-    assert "0 agree" in as_text(survey_table([], []))
+    assert as_text(survey_table([], [])).strip() == ""
 
 
 def test_width_is_kept_and_names_are_whole(survey):

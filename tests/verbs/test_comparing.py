@@ -6,7 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+from theodolite.cli import main
 from theodolite.core.checks import InputError
 from theodolite.io.documents import VERSION
 from theodolite.verbs.comparing import LOSS, compared_runs
@@ -59,6 +61,19 @@ def test_a_script_of_which_only_losses_are_known_is_compared(tmp_path):
         (tmp_path / name / "run.json").write_text(json.dumps({"losses": rows}))
     found = compared_runs(tmp_path / "one", tmp_path / "other")
     assert (found.first.step, found.first.one, found.first.other) == (4, 1.0, 2.0)
+
+
+def test_two_checkpoints_show_what_changed(tmp_path, capsys):
+    one, other = tmp_path / "one.pt", tmp_path / "other.pt"
+    weight = torch.randn(8, 8, generator=torch.Generator().manual_seed(0))
+    torch.save({"weight": weight}, one)
+    torch.save({"weight": 2 * weight}, other)
+    assert main(["compare", str(one), str(other), "--json"]) == 0
+    rows = {row["quantity"]: row["measured"] for row in json.loads(capsys.readouterr().out)["readings"]}
+    assert rows["size of the change, relative to the start"] == pytest.approx(1)
+    run = run_in(tmp_path / "run", {0: 2.0})
+    assert main(["compare", str(run), str(one)]) == 2
+    assert f"expected a run that left run.json, got {one}" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_run_is_one_line(tmp_path):

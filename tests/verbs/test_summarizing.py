@@ -67,6 +67,11 @@ def test_fused_attention_is_counted():
     assert found.multiply_adds == linear + 2 * 5 * 5 * 16
 
 
+def test_data_may_come_second_as_in_torchinfo():
+    model = nn.Linear(8, 3)
+    assert th.summary(model, torch.randn(4, 8)).rows() == th.summary(model, data=torch.randn(4, 8)).rows()
+
+
 def test_without_data_there_are_sizes_alone():
     found = th.summary(convolutions())
     assert found.samples == 0 and "multiply-adds" not in str(found) and len(found.layers) == 5

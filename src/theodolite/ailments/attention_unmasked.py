@@ -149,4 +149,4 @@ def _shorter(batch: Batch, length: int, kept: int) -> Batch:
     )
 
 
-ailment = Ailment(question="Do answers depend on padding?", needs={"model", "data", "loss"}, judge=judge)
+ailment = Ailment(question="Do outputs depend on padding?", needs={"model", "data", "loss"}, judge=judge)

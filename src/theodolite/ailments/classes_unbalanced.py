@@ -4,10 +4,10 @@ Rare classes alone are not a fault; ignoring them is. The check runs when the ma
 samples as the rarest, and the network has learned at least the class frequencies (its loss is no higher than when ignoring the
 input). It compares the accuracy on the majority class with the accuracy on classes less than a fifth of its size, on held-out
 data if there is any. It warns if the rare classes are mostly wrong and their accuracy is lower by three standard errors, which
-happens by chance once in 700; otherwise it leaves a note. The opposite is measured, too: on equal answers the gradient of the
-loss tells what each class weighs, and where a class of less than half of the targets has more than 95 % of the weight and most
-of the others are answered wrongly, the weights are at fault. Counts are exact; the error of a share is Wilson's interval at three
-standard errors.
+happens by chance once in 700; otherwise it leaves a note. The opposite is measured, too: with equal outputs for all classes the
+gradient of the loss shows the weight of each. If a class with less than half of the targets has more than 95 % of the weight,
+and most of the others are predicted wrongly, the weights are at fault. Counts are exact; the error of a share is Wilson's
+interval at three standard errors.
 """
 
 import math
@@ -90,7 +90,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity="warning" if harmed else "note",
         where=f"class {rarest}",
-        says=said + (" The network ignores the rare classes." if harmed else ""),
+        says=("The network ignores the rare classes. " if harmed else "") + said,
         remedy=REMEDY,
         evidence=tuple(readings),
     )

@@ -10,7 +10,7 @@ ailment = silent_error(
     question="Is the gradient clipped before the step?",
     fact="clipped late",
     severity="critical",
-    says="At {0} steps the gradient was clipped {1}, where clipping changes nothing.",
+    says="The gradient was clipped too late at {0} steps: {1}, where clipping changes nothing.",
     remedy="torch.nn.utils.clip_grad_norm_(model.parameters(), ...) between loss.backward() and optimizer.step()",
     suggested={"clip": "before the step"},
 )

@@ -10,7 +10,7 @@ ailment = silent_error(
     question="Is the gradient unscaled before it is clipped?",
     fact="clipped scaled",
     severity="critical",
-    says="At {0} steps the gradient was clipped before it was unscaled, while it was still {1} times too large.",
+    says="The gradient was clipped before it was unscaled at {0} steps: it was still {1} times too large.",
     remedy="scaler.unscale_(optimizer) before torch.nn.utils.clip_grad_norm_(...)",
     suggested={"unscale": "before clipping"},
 )

@@ -22,7 +22,10 @@ def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
     ratio = gradient_ratio(signs)
     if len(signs.layers) < DEPTH or not (ratio > GROWN and math.log(ratio) > width_spread(signs)):
         return "", ""
-    says = f"The gradient explodes: relative to the weights, it is {times(ratio)} times larger in the first layers than the last."
+    says = (
+        f"The gradient explodes: relative to the weights, it is {times(ratio)} times larger in the first layers than in the "
+        "last."
+    )
     return says, signs.layers[0].name
 
 

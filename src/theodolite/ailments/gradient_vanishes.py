@@ -25,7 +25,9 @@ def _told(subject: Subject, signs: VitalSigns) -> tuple[str, str]:
     if not (ratio < LEAST and math.log(max(ratio, 1e-300)) < -SURE * width_spread(signs)):
         return "", ""
     less = (
-        f"{times(1 / ratio)} times smaller in the first layers than the last" if ratio else "zero in the first layers"
+        f"{times(1 / ratio)} times smaller in the first layers than in the last"
+        if ratio
+        else "zero in the first layers"
     )
     says = f"The gradient vanishes: relative to the weights, it is {less}."
     return says, signs.layers[0].name

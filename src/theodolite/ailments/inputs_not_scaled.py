@@ -5,8 +5,8 @@ learning rate to $2/\lambda$, grows with the mean square of the inputs (offset i
 squared ratio of column scales. A mean square from 0.05 to 10 with column ranges within a factor of 10 is accepted (pixels in
 [0, 1] have about 0.1 to 0.3). Otherwise the same training with standardized inputs, tried on a copy, decides. A network that
 normalizes its inputs gains nothing from it and is not reported; integer inputs are not checked, nor columns of codes that it
-looks up. A number that stands for missing entries, such as -999, leaves all others of its column alike, scaled or not: a copy
-that is given the mean of the others in its place decides.
+looks up. A number in place of missing entries, such as -999, makes all other values of its column look the same, scaled or not:
+the same training with their mean in its place, tried on a copy, decides.
 """
 
 from collections.abc import Iterator, Mapping

@@ -56,7 +56,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         severity=severity,
         where=f"sample {where}",
-        says=f"{share:.1%} of {len(groups)} samples have an input that also occurs with another target, so any network "
+        says=f"{share:.1%} of {len(groups)} samples have an input that also occurs with another target: any network "
         f"{least}.{nature}",
         remedy="_, group = torch.unique(x.flatten(1), dim=0, return_inverse=True) finds the copies: keep one target each (the "
         "most frequent, or the mean), or add an input in which they differ",

@@ -55,7 +55,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
                 if present_skill(subject) > WORTH or numbers < CRITICAL * _size(own)
                 else "critical",
                 where=names[0].rpartition(".")[0],
-                says=f"{len(names)} parameters ({numbers} numbers: {few_of(names)}) are cut off: {words}.",
+                says=f"{len(names)} parameters are cut off from the loss: {words} ({numbers:,} numbers in {few_of(names)}).",
                 remedy="look for detach(), no_grad(), .item(), argmax, round or numpy after layer "
                 f"{names[-1].rpartition('.')[0]}; if it is on purpose, requires_grad_(False)",
             )

@@ -61,7 +61,7 @@ def _beside_the_start(subject: Subject, wanted: list[WeightFacts]) -> Iterator[F
     yield Finding(
         severity="warning" if inside else "note",
         where=(inside or still)[0].name,
-        says=f"{names} moved by less than {STILL:g} of its norm in training, while {len(went)} other matrices moved by "
+        says=f"{names} was not trained: it moved by less than {STILL:g} of its norm, while {len(went)} other matrices moved by "
         f"{typical:.2g} times theirs (median). "
         + ("It requires a gradient and got none." if inside else "No group of the optimizer holds it."),
         remedy="check that its output reaches the loss (no detach, no torch.no_grad) and that its group has lr > 0"

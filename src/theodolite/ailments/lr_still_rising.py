@@ -1,6 +1,6 @@
 """Is the learning rate still rising at the end of the run?
 
-Exact: it is largest at the last step and rose at every look, so the warm-up is longer than the run.
+Exact: it is largest at the last step and rose at every measurement, so the warm-up is longer than the run.
 """
 
 from theodolite.core.ailment import silent_error

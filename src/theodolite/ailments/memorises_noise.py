@@ -1,11 +1,11 @@
-"""Does the network fit its training data while its held-out answers are no better than ignoring the input?
+"""Does the network fit its training data while its held-out predictions are no better than ignoring the input?
 
 If labels can be learned, a network that fits them beats a constant answer on held-out data. Here the training accuracy is far
 above the majority class while the held-out accuracy is at it, within three binomial standard errors (for numeric targets: the
 same with losses), and a vote among the nearest neighbors of each input does no better. If the neighbors do better, the network
 merely overfits. A network whose held-out accuracy is six binomial errors above the majority class is mistaken for one at chance
 once in 700; if three errors exceed 0.3 nothing is reported. Numbers that the mean of their nearest
-neighbors tells beyond chance are no noise either.
+neighbors predicts better than chance are no noise either.
 """
 
 import math
@@ -64,7 +64,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     asked = "" if near != near else f" The {NEIGHBORS} nearest neighbors of each input get {near:.0%} right."
     yield Finding(
         severity="critical",
-        says=f"The network has memorized its training data and learned nothing that generalizes to other data: {said}.{asked}",
+        says=f"The network has memorized its training data and learned nothing else: {said}.{asked}",
         remedy="look at the labels: are inputs and targets still in the same order (shuffled together)?",
         evidence=(
             evidence("loss on training data", training.loss, stderr=training.stderr),

@@ -20,7 +20,7 @@ ailment = silent_error(
     needs={"model", "optimizer"},
     fact="optimizer of another",
     severity="critical",
-    says="The optimizer holds tensors that are no longer in the model, instead of {all}: its steps do not change the model.",
+    says="The optimizer holds tensors of another model or of an earlier one: its steps do not change {all}.",
     remedy="create the optimizer when the model is complete: after replacing layers, loading, .to(device) and peft",
     static=static,
 )

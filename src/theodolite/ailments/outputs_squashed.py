@@ -117,7 +117,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if high - low < THOUSANDFOLD or not low > -THOUSANDFOLD or task(subject).kind == "unknown":
         return
     bare = Change("without the last activation", prepare=partial(_bypass, tail.layers))
-    classes = "" if task(subject).kind == "numbers" else ", but class scores must be unbounded"
+    classes = "" if task(subject).kind == "numbers" else ": class scores must be unbounded"
     says = f"The activation after layer {where} keeps outputs from going below {low:.3g}{classes}."
     gone = {"remove": "last activation"}
     yield Intervention(bare, found_by(says, PLAIN, gone, where=where), rank=9, sign=True)

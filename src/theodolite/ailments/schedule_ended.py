@@ -47,8 +47,9 @@ def _says(subject: Subject) -> str:
     share, top = share_without_step(subject), _made_with(subject)
     never = max(lrs) < NOTHING * top
     how = "never rose" if never else f"fell from {max(lrs):.3g} to {lrs[-1]:.3g} early"
+    part = "the whole run" if share == 1 else f"at least {share:.0%} of the run"
     return (
-        f"The learning rate {how}: for at least {share:.0%} of the run it was below {NOTHING:.0%} of the {top:g} that the "
+        f"The learning rate {how}: for {part} it was below {NOTHING:.0%} of the {top:g} that the "
         "optimizer was created with."
     )
 

@@ -124,8 +124,8 @@ def _network(subject: Subject, scale: float) -> Callable[[], nn.Module | None]:
 
 def _found(subject: Subject, scale: float) -> Callable[[Outcome], Finding]:
     return found_by(
-        f"The targets vary faster over the inputs than the network can follow: {share_beyond(subject):.0%} of their variance "
-        f"lies along directions of its tangent kernel that {planned_steps(subject):,} steps cannot fit.",
+        f"The targets vary faster over the inputs than the network can follow: {planned_steps(subject):,} steps cannot fit "
+        f"{share_beyond(subject):.0%} of their variance (by the tangent kernel).",
         f"Fourier features before the first layer: B = {scale:g} * torch.randn(d, {FEATURES}) / x.std(0)[:, None]; "
         "x = torch.cat([(6.28 * x @ B).sin(), (6.28 * x @ B).cos()], -1)",
         {"fourier_scale": scale, "fourier_features": FEATURES},

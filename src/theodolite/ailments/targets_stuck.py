@@ -6,7 +6,7 @@ Exact: several consecutive steps had different inputs and identical targets, whi
 from theodolite.core.ailment import silent_error
 
 ailment = silent_error(
-    question="Do targets move with their inputs?",
+    question="Do targets change with their inputs?",
     fact="targets stuck",
     severity="critical",
     says="The targets were the same in {0} steps in a row while the inputs changed.",

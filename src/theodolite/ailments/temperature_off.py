@@ -60,7 +60,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
             where="loss",
             says=f"The loss can hardly fall: it is {chance:.4g} (log {others}) when all outputs are equal, and {least:.4g} for "
             "the best possible outputs. The temperature makes all similarities nearly equal.",
-            remedy="a temperature of 0.1 (0.05 to 0.5) in the loss: divided by more, similarities from -1 to 1 are all alike",
+            remedy="a temperature of 0.1 (0.05 to 0.5) in the loss; larger ones make all similarities from -1 to 1 nearly equal",
             suggested={"temperature": 0.1},
             evidence=told,
         )

@@ -10,7 +10,7 @@ ailment = silent_error(
     question="Is the model trained in training mode?",
     fact="trained as evaluated",
     severity="warning",
-    says="The model was in evaluation mode at {0} of {1} steps, so {2} did not work as in training.",
+    says="The model was in evaluation mode at {0} of {1} steps: {2} did not work as in training.",
     remedy="model.train() before the loop, and again after every evaluation",
     suggested={"mode": "train"},
 )

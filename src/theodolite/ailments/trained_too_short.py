@@ -42,7 +42,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
         severity="warning",
         says=f"Nothing has been learned yet {after_steps(subject)}: the loss is {score.loss:.3g}, and {constant:.3g} when "
         "ignoring the input. That is too few steps to judge anything else.",
-        remedy=f"train on, and ask again after {A_RUN} steps or more",
+        remedy=f"train on, and diagnose again after {A_RUN} steps or more",
         evidence=(
             evidence("loss", score.loss, stderr=score.stderr),
             evidence("loss when ignoring the input", constant),
@@ -54,7 +54,7 @@ def _found(outcome: Outcome) -> Finding:
     subject, made = outcome.subject, steps_made(outcome.subject)
     more = int(STRETCH * max(made, outcome.trial.steps))
     ended = f"The run ended {after_steps(subject)} while it was still learning."
-    remedy = f"train on: {outcome.trial.steps:,} more steps did this on a copy; {more:,} in all leave room"
+    remedy = f"train for {more:,} steps in all: {outcome.trial.steps:,} more did this on a copy"
     found = finding_of(outcome, ended, remedy, {"steps": more})
     return found if outcome.misses_much else replace(found, severity="note")
 

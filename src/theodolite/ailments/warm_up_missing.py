@@ -42,8 +42,8 @@ def _found(outcome: Outcome) -> Finding:
     steps = _steps(planned_steps(outcome.subject))
     return finding_of(
         outcome,
-        f"Training starts with its full learning rate of {largest_lr(outcome.subject):g} and does not recover from its "
-        "first steps.",
+        f"A warm-up is missing: training starts with its full learning rate of {largest_lr(outcome.subject):g} and does not "
+        "recover from its first steps.",
         f"warm up: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / {steps})), stepped after each "
         "optimizer.step()",
         {"warm_up_steps": steps},

@@ -213,7 +213,10 @@ def _refusal(error: Exception, batch: Batch) -> str:
         return f"expected floating-point inputs, got {str(whole[0].dtype).removeprefix('torch.')}; pass inputs.float()"
     if linear := re.search(r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", said):
         needed = linear[3]
-        return f"expected {needed} numbers for a linear layer from {shape}, got {linear[2]}; pass inputs that give it {needed}"
+        return (
+            f"expected {needed} numbers per sample at a linear layer, got {linear[2]} from {shape}; pass {needed} or change "
+            "its in_features"
+        )
     if channels := re.search(r"to have (\d+) channels, but got (\d+) channels", said):
         return (
             f"expected {channels[1]} channels from {shape}, got {channels[2]}; pass (samples, channels, height, width)"

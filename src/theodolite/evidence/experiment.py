@@ -131,7 +131,7 @@ def experiment(subject: Subject, interventions: Iterable[Intervention]) -> Exper
     """Try all of them, and find the cause of what was lost, if anything was."""
     found = Experiment(subject)
     if subject.model is None or subject.optimizer is None or not subject.has("loss"):
-        found.why_not = "trials need a model, data with targets, a loss and an optimizer"
+        found.why_not = "they need a model, data with targets, a loss and an optimizer"
         return found
     if trained_beside(subject):
         found.why_not = "the loss has a network of its own, which this optimizer does not train"

@@ -87,9 +87,10 @@ class Outcome:
         """The trial in words."""
         mine = self.trial.score()
         other = self.plain.score()
-        without = "NaN or infinite" if other is None else _told(other)
+        without = "a NaN or infinite loss" if other is None else _told(other)
         ended = "" if mine is None else _told(mine)
-        run = f"; the run itself is at {_told(self.reference)}" if self.after_run and self.reference is not None else ""
+        now = "" if not self.after_run or self.reference is None else _told(self.reference)
+        run = f"; the run itself is at {now}" if now not in ("", without) else ""
         assumed = self.subject.seen.get("assumed", "")
         how = f"Tried on a copy {assumed}" if assumed else "Tried on a copy"
         count = "" if mine is None else f" ({mine.samples:,} samples)"

@@ -146,7 +146,11 @@ def clause(finding: Any) -> str:
     if not said or len(said) > LONGEST:
         return str(finding.name.replace("-", " "))
     first = said.split()[0]
-    return said[0].lower() + said[1:] if first.isalpha() and first[1:].islower() and first != finding.where else said
+    return (
+        said[0].lower() + said[1:]
+        if first.isalpha() and first[1:] == first[1:].lower() and first != finding.where
+        else said
+    )
 
 
 def _title(diagnosis: Any) -> str:

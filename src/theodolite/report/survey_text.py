@@ -54,12 +54,13 @@ class _Quantities:
             for quantity, readings in shown:
                 end = mark(worst_status(readings), options.max_width)
                 table.add_row(indented(quantity), *map(as_cell, group_words(readings)), end)
-        if table.row_count:
+        gap = "\n" if table.row_count else ""
+        if gap:
             yield table
         if folded:
-            those = f", among them all of {', '.join(whole)}" if whole else ""
+            those = f" (all of {', '.join(whole)})" if whole else ""
             yield Text(
-                f"\n{folded} readings have no expected value{those}: --all, or text() in Python, shows them.",
+                f"{gap}{folded} readings without an expected value{those} are hidden: --all, or text() in Python, shows them.",
                 style="dim",
             )
 

@@ -113,7 +113,10 @@ def estimate_text(found: Estimate, *, as_json: bool = False) -> str:
 def as_text(renderable: RenderableType, width: int = 100) -> str:
     """The renderable as plain text, without color, trailing blanks cut."""
     page = StringIO()
-    Console(file=page, width=width, color_system=None, force_terminal=False, legacy_windows=False).print(renderable)
+    quiet = Console(
+        file=page, width=width, color_system=None, force_terminal=False, force_jupyter=False, legacy_windows=False
+    )
+    quiet.print(renderable)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
 
 
@@ -167,7 +170,7 @@ def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> Rende
     ]
     if counts["invalid"]:
         parts.insert(0, (f"{MARKS['invalid']} {counts['invalid']} invalid", "invalid"))
-    return _Parts(tuple((words, "dim" if words.split()[1] == "0" else STYLES[status]) for words, status in parts))
+    return _Parts(tuple((words, STYLES[status]) for words, status in parts if words.split()[1] != "0"))
 
 
 @dataclass(frozen=True)

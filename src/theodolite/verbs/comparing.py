@@ -106,10 +106,16 @@ def compared_runs(one: str | Path, other: str | Path) -> RunComparison:
     return RunComparison(a, b, first, tuple(sorted(beside, key=lambda d: -d.share)))
 
 
+def is_run(place: str | Path) -> bool:
+    """Whether that is a folder of a run, or its document."""
+    path = Path(place)
+    return (path.is_file() and path.suffix == ".json") or (path / "run.json").is_file()
+
+
 def _run(place: str | Path) -> RunRecord:
     path = Path(place)
     path = path / "run.json" if path.is_dir() else path
-    if not path.is_file():
+    if not is_run(path):
         raise InputError(
             f"expected a run that left run.json, got {place}; pass the folder that theodolite run wrote to"
         )

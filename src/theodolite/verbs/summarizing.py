@@ -74,7 +74,7 @@ class Summary(Presentable):
         return f"Summary of {self.subject}"
 
 
-def summary(model: nn.Module, *, data: Any = None, loss: Callable[[Any, Any], Any] | None = None) -> Summary:
+def summary(model: nn.Module, data: Any = None, *, loss: Callable[[Any, Any], Any] | None = None) -> Summary:
     """Every layer of a model with its output shape, parameters and multiply-adds; with data and a loss also its readings.
 
     >>> import torch, theodolite as th

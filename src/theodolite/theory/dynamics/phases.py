@@ -144,7 +144,7 @@ def training_phase(history: Sequence[Moment]) -> TrainingPhase:
     if not ratios and len(history) > 1:
         return _by_loss(history)
     if len(history) < 2:
-        why = "one more look is needed" if ratios else 'curvature was not measured (level="standard" and lr=... do)'
+        why = "one more measurement is needed" if ratios else 'curvature was not measured (that needs level="standard")'
         return TrainingPhase("undecided", f"Loss {now.loss:.4g} at step {now.step}; {why}.")
     return _by_curvature(history, ratios)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, check_optimizer
 from theodolite.core.reading_table import COLUMNS
 from theodolite.evidence.batches import has_places, price
 from theodolite.evidence.thresholds import A_FEW
@@ -109,6 +109,7 @@ class Watch(PresentableAnswers):
 
     def __post_init__(self) -> None:
         _check(self.every, self.level, self.budget)
+        check_optimizer(bare_optimizer(self.optimizer))
         outer, self.model = self.model, watched_model(self.model)
         if self.gathered is None and is_sharded(self.model):
             self.gathered = Gathered(self.model, bare_optimizer(self.optimizer))

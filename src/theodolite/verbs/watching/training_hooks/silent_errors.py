@@ -57,8 +57,8 @@ NO_GRADIENT, BACKWARD = (
 CLEARED = "had no gradient: it was cleared between loss.backward() and optimizer.step()"
 ONLY_LAST = "used the gradient of the last of several batches alone: it was cleared after each of the others"
 NEXT = "take the next batch in every step: for x, y in loader, not next(iter(loader))"
-SHARED = "sampler=torch.utils.data.DistributedSampler(dataset), or other data on each rank"
-BY_INDEX = "read the sample that the data set is asked for: __getitem__(self, index) has to use its index"
+SHARED = "sampler=torch.utils.data.DistributedSampler(dataset), or different data on each rank"
+BY_INDEX = "use the index: __getitem__(self, index) must return the sample of that index"
 ROWS = 4
 """Rows of a batch from which on it is no accident that all are alike."""
 HALF = 0.5
@@ -468,7 +468,7 @@ class SilentErrors:
     def _one_row(self) -> tuple[str, ...]:
         if self.alike < max(FEWEST, self.marked):
             return ()
-        return f"In all {self.alike} batches that were looked at every row is the same sample", BY_INDEX
+        return f"All {self.alike} batches that were checked repeat one sample in every row", BY_INDEX
 
     # several processes
 
@@ -498,7 +498,7 @@ class SilentErrors:
         shared = [bool(ranks[0][2]) and len({batch for _, _, batch in ranks}) == 1 for ranks in left]
         found = {"replicas differ": tuple(apart)}
         if len(shared) >= FEWEST and all(shared) and not apart:
-            found["batch repeated"] = "All ranks train on the same batches, so that more of them bring nothing", SHARED
+            found["batch repeated"] = "All ranks train on the same batches, so more ranks bring nothing", SHARED
         return found
 
 
