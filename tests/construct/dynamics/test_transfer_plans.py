@@ -80,7 +80,33 @@ def test_more_heads_of_the_same_size_need_no_multiplier_and_larger_heads_do():
     assert [m.factor for m in forward_multipliers(nn.MultiheadAttention(64, 2), small)] == [0.5]
 
 
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.up, self.down = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + self.down(self.up(x).relu())
+
+
+def flat(width, depth):
+    """Blocks in one list with what stands before and after them."""
+    blocks = (Block(width) for _ in range(depth))
+    return nn.Sequential(nn.Linear(4, width), *blocks, nn.LayerNorm(width), nn.Linear(width, 3))
+
+
+def test_more_blocks_between_other_layers_of_one_list():
+    large, small = flat(16, 6), flat(8, 2)
+    found = {t.name: (t.kind, t.depth_growth) for t in transferred_tensors(large, small) if len(t.shape) == 2}
+    ends = {"0.weight": ("input", 1), "8.weight": ("output", 1)}
+    assert found == {f"{k}.{w}.weight": ("hidden", 3) for k in range(1, 7) for w in ("up", "down")} | ends
+    multipliers = forward_multipliers(large, small, (torch.randn(2, 4),))
+    assert {(m.where, round(m.factor, 6)) for m in multipliers} == {(f"{k}.down", 0.333333) for k in range(1, 7)}
+
+
 def test_models_that_are_not_one_network_in_two_sizes_are_refused():
+    with pytest.raises(ValueError, match="a list of their own"):
+        transferred_tensors(nn.Sequential(*flat(8, 2), nn.Tanh()), flat(8, 2))
     with pytest.raises(ValueError, match="same code"):
         transferred_tensors(nn.Sequential(nn.Linear(4, 8)), nn.Sequential(nn.Conv1d(4, 8, 1)))
     with pytest.raises(ValueError, match="small one as base"):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -150,25 +151,51 @@ def _kind(growth: Sequence[float], owners: Sequence[nn.Module]) -> tuple[TensorK
     return kind, outputs, inputs, words[kind]
 
 
-def _depth_growth(model: nn.Module, base: nn.Module) -> dict[str, tuple[int, int]]:
-    """Each list of blocks that is longer in the model: its name with how many there are in model and base."""
+def _depth_growth(model: nn.Module, base: nn.Module) -> dict[str, tuple[int, int, int]]:
+    """Each list with more blocks in the model: its name, where its blocks begin, and how many there are in model and base."""
     found = {}
-    small = {name: len(m) for name, m in base.named_modules() if isinstance(m, nn.ModuleList | nn.Sequential)}
+    small = {name: m for name, m in base.named_modules() if isinstance(m, nn.ModuleList | nn.Sequential)}
     for name, module in model.named_modules():
-        if isinstance(module, nn.ModuleList | nn.Sequential) and len(module) != small.get(name, len(module)):
-            found[name] = (len(module), small[name])
+        if isinstance(module, nn.ModuleList | nn.Sequential) and len(module) != len(small.get(name, module)):
+            own, other = ([_made_of(m) for m in blocks] for blocks in (module, small[name]))
+            found[name] = _run_of_blocks(own, other)
+            first, many, few = found[name]
+            if not (many and few) or own[:first] + own[first + many :] != other[:first] + other[first + few :]:
+                raise InputError(
+                    f"expected {name or 'the model'} to have more blocks of one kind than in the base, got {len(own)} and "
+                    f"{len(other)} modules of several; put the blocks into a list of their own"
+                )
     return found
 
 
-def _base_name(name: str, depths: Mapping[str, tuple[int, int]]) -> tuple[str, float]:
+def _made_of(module: nn.Module) -> tuple[Any, ...]:
+    return type(module).__qualname__, tuple((name, p.ndim) for name, p in module.named_parameters())
+
+
+def _run_of_blocks(own: Sequence[Any], other: Sequence[Any]) -> tuple[int, int, int]:
+    """Where the run of equal modules begins whose length differs, and its lengths; what stands before and after may differ."""
+    longer, shorter = sorted((own, other), key=len, reverse=True)
+    place = next((i for i, kind in enumerate(shorter) if kind != longer[i]), len(shorter))
+    first = place
+    while first and longer[first - 1] == longer[place]:
+        first -= 1
+    many, few = (sum(1 for _ in takewhile(longer[place].__eq__, kinds[first:])) for kinds in (own, other))
+    return first, many, few
+
+
+def _base_name(name: str, depths: Mapping[str, tuple[int, int, int]]) -> tuple[str, float]:
     """The name of a tensor or module in the base: of more blocks, those at the same share of the depth."""
     growth = 1.0
-    for prefix, (many, few) in depths.items():
+    for prefix, (first, many, few) in depths.items():
         head = prefix + "." if prefix else ""
         found = re.match(re.escape(head) + r"(\d+)(?=\.|$)", name)
         if found:
-            place = int(found.group(1)) * few // many
-            name, growth = f"{head}{place}{name[found.end() :]}", growth * many / few
+            place = int(found.group(1)) - first
+            if 0 <= place < many:
+                place, growth = place * few // many, growth * many / few
+            elif place >= many:
+                place += few - many
+            name = f"{head}{first + place}{name[found.end() :]}"
     return name, growth
 
 
@@ -214,14 +241,14 @@ def forward_multipliers(
 def _attention(where: str, growth: float, module: str, channels: tuple[int, ...], by_key: bool) -> Multiplier:
     factor = attention_factor(growth)
     why = f"heads are {growth:g} times as large: scores are q.k over their size, not over its root"
-    by_hand = f"in {where}: q = {factor:.4g} * q, before scores are made"
+    by_hand = f"in {where or 'forward'}: q = {factor:.4g} * q, before scores are made"
     place: Literal["key", "output", "by hand"] = "key" if by_key else "output" if module else "by hand"
     return Multiplier(module or where, factor, place, why, by_hand, channels)
 
 
 def _branch_multiplier(where: str, module: str, growth: float) -> Multiplier:
     factor = branch_factor(growth)
-    by_hand = f"in {where}: x = x + {factor:.4g} * {module.rpartition('.')[2] or 'branch'}(x)"
+    by_hand = f"in {where or 'forward'}: x = x + {factor:.4g} * {module.rpartition('.')[2] or 'branch'}(x)"
     why = f"a residual branch, one of {growth:g} times as many"
     return Multiplier(module or where, factor, "output" if module else "by hand", why, by_hand)
 
