@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -241,6 +242,17 @@ def test_a_real_process_gives_the_same(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize(("given", "then"), [("", "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_a_survey_sleep_while_they_wait_unless_the_user_says_otherwise(given, then):
+    script = (
+        "import os; from theodolite.cli import main; main(['survey', 'none']); print(os.environ['OMP_WAIT_POLICY'])"
+    )
+    others = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    own = others | ({"OMP_WAIT_POLICY": given} if given else {})
+    done = subprocess.run([sys.executable, "-c", script], env=own, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == then
 
 
 def test_a_closed_pipe_is_no_error():

@@ -63,6 +63,8 @@ def _wrong(error: Exception | str) -> int:
 
 
 def _survey(options: argparse.Namespace) -> int:
+    if "torch" not in sys.modules:  # threads that wait for work sleep: spinning takes the time of those that have some
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from theodolite.io.datasets import dataset
     from theodolite.io.loading import asked_subject
     from theodolite.verbs.surveying import survey
