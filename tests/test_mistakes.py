@@ -172,9 +172,10 @@ def test_what_was_not_judged_is_not_healthy():
     without_loss = th.diagnose(network(), data=(X, Y))
     assert (
         not without_loss.healthy
-        and "Training was not checked: pass data= with targets and loss=" in without_loss.headline
+        and "Training was not checked: pass loss=, and data= with targets" in without_loss.headline
     )
-    assert not th.diagnose(network()).healthy
+    alone = th.diagnose(network())
+    assert not alone.healthy and "pass data= with targets and loss=" in alone.headline
     without_targets = th.diagnose(network(), data=X, loss=cross_entropy)
     assert not without_targets.healthy and "Training was not checked" in without_targets.headline
     weights = th.diagnose(network().state_dict())
@@ -245,6 +246,11 @@ def test_a_watch_without_a_loss_says_which_it_assumes(caplog):
 def test_a_watch_wants_an_optimizer():
     with pytest.raises(InputError, match=r"expected an optimizer, got 'sgd'; pass torch.optim.Adam\("):
         th.Watch(network(), optimizer="sgd", probe=(X, Y), loss=cross_entropy)
+
+
+def test_an_activation_in_place_of_the_model_is_one_line():
+    with pytest.raises(InputError, match="expected an nn.Module as model, got 'gelu'; pass activation='gelu'"):
+        th.design("gelu")
 
 
 def test_words_that_are_no_name_are_answered_with_what_is_about_them(capsys):

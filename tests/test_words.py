@@ -15,7 +15,10 @@ LOST = re.compile(
     r"|carries over|(per|no|each|\d+|\{[^}]*\}) looks?\b",
     re.IGNORECASE,
 )
-PAGES = ("README.md", *(f"docs/{name}.md" for name in ("guide", "questions", "laws", "glossary", "clinic", "others")))
+GUIDES = (f"docs/{name}.md" for name in ("guide", "questions", "laws", "glossary", "clinic", "others", "transfer"))
+COMING = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs" / "from").glob("*.md")))
+PAGES = ("README.md", *GUIDES, *COMING)
+GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 
 
 def strings_of(path):
@@ -27,12 +30,18 @@ def strings_of(path):
             yield node.lineno, "".join(v.value if isinstance(v, ast.Constant) else "{}" for v in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             above = parents[node]
-            page = above is tree.body[0] and path.parent.name in ("ailments", "instruments")  # this docstring is on one
+            page = above is tree.body[0] and path.parent.name in (
+                "ailments",
+                "instruments",
+                "gallery",
+            )  # this one is on one
             if page or not isinstance(above, ast.Expr | ast.JoinedStr):
                 yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@pytest.mark.parametrize(
+    "path", [*sorted(PACKAGE.rglob("*.py")), *GALLERY], ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_no_string_that_users_read_has_a_lost_word(path):
     found = [f"{path}:{line}: {text}" for line, text in strings_of(path) if LOST.search(" ".join(text.split()))]
     assert not found

@@ -1,7 +1,7 @@
-"""A deep network that does not train until it is told how.
+"""A deep network that does not train, and the one line that cures it.
 
-Twenty tanh layers as PyTorch draws them learn nothing in ten epochs of scikit-learn's digits. The diagnosis says why and what
-to type; typed, the same network learns at once.
+Twenty tanh layers with PyTorch's default weights learn nothing in ten epochs of scikit-learn's digits. The diagnosis says why
+and what to type; with that line the same network learns at once.
 """
 
 import torch
@@ -48,18 +48,18 @@ print(found)
 found.html("diagnosis.html")
 
 model = network()
-th.initialize_(model, "tanh")  # what it said to type
+th.initialize_(model, "tanh")  # what the diagnosis said to type
 after, optimizer = trained(model)
-print(f"\ntyped: training loss {before[-1]:.3g} becomes {after[-1]:.3g}")
+print(f"\nwith this line the training loss is {after[-1]:.3g}, not {before[-1]:.3g}")
 
 pictures = [
     (
-        "Training loss, as PyTorch draws the weights and as it was told",
+        "Training loss with PyTorch's weights and with those of th.initialize_",
         th.Series(
             x=tuple(range(1, 11)),
             measured=tuple(after),
             line=tuple(before),
-            line_label="as PyTorch draws them",
+            line_label="PyTorch's weights",
             x_label="epoch",
             y_label="training loss, after th.initialize_",
         ),

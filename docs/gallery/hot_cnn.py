@@ -1,7 +1,7 @@
-"""A convolutional network trained too hot, and cured.
+"""A convolutional network with too large a learning rate, and its cure.
 
-A small network on 8 x 8 digits is trained with a step that is too large. The watch names the trouble while it trains, with a
-step that was tried out on a copy first.
+A small network on 8 x 8 digits is trained with a learning rate that is too large. The watch says so while the network trains, and
+suggests one that it has tried on a copy.
 """
 
 import math

@@ -1,9 +1,9 @@
 """A layer that training never reached.
 
 CHGNet, a network for the energies of crystals, updates the features of its angles after each of three convolutions. Nothing reads
-the last of these updates: the answer comes from the atoms. The released weights show it, since those of that update are still as
-they were first drawn. Its answers are what they would be without that layer, which can be left out. Where the package
-chgnet is not installed a small network with the same layer too many stands in for it.
+the last of these updates, because the output is computed from the atoms. The released weights show it: those of that update still
+have their initial values. The outputs are the same without that layer, so it can be removed. If the package chgnet is not
+installed, a small network with the same unused layer takes its place.
 """
 
 import importlib.util
@@ -70,7 +70,7 @@ print(f"{untrained}: {len(entries):,} entries, none beyond {bound:.5g}; 1 / sqrt
 places = torch.linspace(0, len(entries) - 1, 40).long()
 pictures = [
     (
-        f"Entries of {untrained} in order, beside those of a uniform draw between plus and minus 1 / sqrt(fan-in)",
+        f"Entries of {untrained} in order, compared with a uniform draw between plus and minus 1 / sqrt(fan-in)",
         th.Series(
             x=tuple(((places + 0.5) / len(entries)).tolist()),
             measured=tuple(entries[places].tolist()),

@@ -1,7 +1,7 @@
 """Memorizing every image of MNIST by construction.
 
-A theorem writes the weights down; nothing is trained. All training labels are right, also where they were drawn by lot, and new
-images are answered at chance: to hold is not to learn. Where MNIST is not at hand, scikit-learn's digits are used.
+A theorem writes the weights down; nothing is trained. All training labels are right, even random ones, and new images are
+classified at chance level: memorizing is not learning. Without MNIST on disk, scikit-learn's digits are used.
 """
 
 import gzip

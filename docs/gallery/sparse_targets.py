@@ -1,7 +1,7 @@
-"""Multiplicative updates against Adam on a sparse target.
+"""Multiplicative updates compared with Adam on a sparse target.
 
-A target that is a sum of five among a thousand features, from 25 to 200 examples. Adam has a step for each feature and still
-learns nothing of it from so few: it needs about as many examples as features. Multiplicative updates have it from a hundred.
+The target is a sum of five of a thousand features, and there are 25 to 200 examples. Adam learns nothing from so few: it needs
+about as many examples as features. Multiplicative updates learn the target from a hundred.
 """
 
 import torch

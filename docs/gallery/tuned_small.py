@@ -1,8 +1,8 @@
 """A learning rate tuned on a small network and used on a large one.
 
 The best learning rate of a network with 32 hidden units is too large for one with 512 in the usual parametrization. With
-`th.transfer` the same learning rate is right for both, so that only the small one has to be tuned. Tuned by itself, the large one
-in the usual parametrization comes out ahead here: the small one's other choices are transferred with its learning rate.
+`th.transfer` the same learning rate is right for both, so only the small network has to be tuned. Here the large network with a
+learning rate of its own is still slightly better: a transfer also keeps the small network's other settings.
 """
 
 import torch

@@ -91,8 +91,8 @@ def walk_pages(outcomes: Mapping[str, str]) -> list[Page]:
     )
     body = (
         "<h1>Five documents, walked through</h1><p>The toolkit grew from five documents. Each is followed here in its own "
-        "order: every definition, statement, experiment and open question in our own words, beside the law, instrument, "
-        "function or example that it runs as, the erratum where it was wrong, and the reason where nothing runs.</p>"
+        "order: every definition, statement, experiment and open question in our own words, next to the law, instrument, "
+        "function or example that runs it, with an erratum if it was wrong and the reason if nothing runs.</p>"
         "<table><thead><tr><th>document</th><th>parts</th><th>with a law</th><th>with something else that runs</th>"
         f"<th>with nothing</th></tr></thead><tbody>{rows}</tbody></table>"
     )
@@ -100,7 +100,7 @@ def walk_pages(outcomes: Mapping[str, str]) -> list[Page]:
     body += f"<h2>With nothing that runs</h2><ul>{left}</ul>" if left else ""
     further = "".join(f'<li><a href="../laws/{name}.html">{name}</a>: {why}</li>' for name, why in beyond().items())
     body += f"<h2>Laws beyond them</h2><ul>{further}</ul>" if further else ""
-    summary = "Every statement of the five documents beside what it runs as"
+    summary = "Every statement of the five documents next to the code that runs it"
     return [Page("documents/index.html", "Documents", body, summary, "document"), *pages]
 
 

@@ -76,11 +76,11 @@ class Diagnosis(Presentable):
             return "No alarm during the run; nothing more was checked."
         if "loss" in self._lacking:
             parts = "weights" if "data" in self._lacking else "weights and inputs"
-            todo = (
-                "pass data= with targets and loss= (--data on the command line)"
-                if self._blind
-                else "that needs the model, its data and its loss"
-            )
+            todo = "that needs the model, its data and its loss"
+            if self._blind and "data" in self._lacking:
+                todo = "pass data= with targets and loss= (--data on the command line)"
+            elif self._blind:
+                todo = "pass loss=, and data= with targets"
             return f"No fault in the {parts} ({len(self.checked)} checks). Training was not checked: {todo}."
         if self.unfinished:
             total = len(self.checked) + len(self.unchecked)

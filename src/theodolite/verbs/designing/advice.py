@@ -113,6 +113,8 @@ def design(
     power and a cosine of 0.5, and a full-batch step averages over ``samples`` of them (1000).
     """
     network = None
+    if isinstance(model, str):
+        raise InputError(f"expected an nn.Module as model, got {model!r}; pass activation={model!r}")
     if model is not None:
         network = designed_network(model, data=data, loss=loss, optimizer=optimizer, steps=steps)
         activation, depth, width, data = network.activation, network.depth, network.width, columns(data)
