@@ -296,6 +296,7 @@ class _Augmented:
 
 
 def _shard(rank, port, queue):
+    torch.set_num_threads(1)  # those that OpenMP had before the fork are not there, and would be waited for
     torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
     model, loss, x, y = problem("mlp")
     part = slice(0, 6) if rank == 0 else slice(6, 21)
