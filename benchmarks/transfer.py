@@ -1,8 +1,9 @@
 """Does the best step size of a small network stay the best of a large one? Multilayer perceptrons and CNNs on digits and bytes.
 
-`python -m benchmarks.transfer sweep|check|clinic --out FILE` each write a part of benchmarks/transfer.json; `page` draws the
-figures and the tables of docs/transfer.md from it and from benchmarks/gpu_transfer.json (`benchmarks.gpu_transfer`). `mup` 1.0.0
+`python -m benchmarks.transfer sweep|check|clinic|repeats --out FILE` each write a part of benchmarks/transfer.json; `page` draws
+the figures and the tables of docs/transfer.md from it and from benchmarks/gpu_transfer.json (`benchmarks.gpu_transfer`). `mup` 1.0.0
 is measured where it is installed. The sweep is two minutes on a GPU and an hour on one core; check and clinic are half an hour.
+`repeats` makes the grids again at other seeds where find_lr and a grid disagree.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def sweep() -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("sweep", "check", "clinic", "page"))
+    parser.add_argument("part", choices=("sweep", "check", "clinic", "repeats", "page"))
     parser.add_argument("--out", type=Path, default=HERE / "transfer.json")
     options = parser.parse_args()
     if options.part == "page":
@@ -196,6 +197,8 @@ def main() -> None:
     known = json.loads(options.out.read_text()) if options.out.exists() else {}
     if options.part == "clinic":
         found: Any = transfer_checks.clinic(known.get("clinic", ()))
+    elif options.part == "repeats":
+        found = transfer_checks.repeats(known["clinic"], known.get("repeats", ()))
     else:
         found = [sweep() if options.part == "sweep" else transfer_checks.check()]
     for result in found:  # written as it is found: a run that is ended goes on from there

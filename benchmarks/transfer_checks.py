@@ -182,25 +182,39 @@ def clinic_runs(count: int) -> list[str]:
     return [c.name for c in islice((c for c in found if c.build(c.seeds[0]).scheduler is None), count)]
 
 
-def at_step(case: Any, times: float) -> Any:
-    """The script of a case with its step size so many times as large."""
-    setup = case.build(case.seeds[0])
+def at_step(case: Any, times: float, seed: int = 0) -> Any:
+    """The script of a case with its step size so many times as large; other seeds draw weights and batches anew."""
+    setup = case.build(case.seeds[0] + seed)
     for group in setup.optimizer.param_groups:
         group["lr"] *= times
     return setup
 
 
-def grid(case: Any) -> dict[int, float]:
+def grid(case: Any, powers: Sequence[int] = range(-6, 7), seed: int = 0) -> dict[int, float]:
     """The held-out loss of whole runs, by the power of two that the step size is multiplied with."""
     from benchmarks.clinic_cases import held_out_loss, run
 
     found = {}
-    for power in range(-6, 7):
-        setup = at_step(case, 2.0**power)
+    for power in powers:
+        setup = at_step(case, 2.0**power, seed)
         run(setup)
         value = held_out_loss(setup)
         found[power] = value if math.isfinite(value) else math.inf
     return found
+
+
+def repeats(clinic: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]] = ()) -> Iterator[list[dict[str, Any]]]:
+    """The grid of each run where find_lr and the grid are more than a factor of two apart, again at three other seeds."""
+    from benchmarks.clinic_cases import cases
+
+    named, rows = {case.name: case for case in cases()}, list(known)
+    for row in sorted(clinic, key=lambda row: float(row["seconds"])):
+        best, found = (round(math.log2(row[key] / row["own"])) for key in ("best", "found"))
+        powers = range(min(best - 2, found - 1), max(best + 2, found + 1) + 1)
+        for seed in (1, 2, 3) if not 0.5 <= row["ratio"] <= 2 else ():
+            if not any((one["case"], one["seed"]) == (row["case"], seed) for one in rows):
+                rows.append({"case": row["case"], "seed": seed, "grid": grid(named[row["case"]], powers, seed)})
+                yield rows
 
 
 def found_lr(name: str) -> dict[str, Any]:

@@ -156,8 +156,66 @@ def measured(known: dict[str, Any], gpu: Sequence[dict[str, Any]]) -> list[str]:
             f"in any run. The median price is {price:.1f} trainings, "
             f"{seconds:.1f} s (the grid: 13 trainings)." + "".join(_peer(rows, *peer) for peer in PEERS),
             "",
+            *_reference(rows, known.get("repeats", ())),
         ]
     return lines
+
+
+def _reference(rows: Sequence[dict[str, Any]], repeats: Sequence[dict[str, Any]]) -> list[str]:
+    """How sure the best of a grid is: one whole run at each learning rate goes up and down by itself."""
+    scatters, again = zip(*map(_noise_of_grid, rows), strict=True)
+    near = {key: sum(_near_smooth(r, key) for r in rows) for key in ("found", "tuner", "range_test")}
+    lines = [
+        f"The best of a grid is itself uncertain. About a cubic through them the losses of the grid scatter by "
+        f"{100 * sorted(scatters)[len(scatters) // 2]:.0f} % (median), and with this scatter the best of a second grid is within "
+        f"a factor of two of the curve's lowest point in {sum(again):.0f} of {len(rows)}. If each loss of the grid is averaged with "
+        f"its neighbors (1/4, 1/2, 1/4), `find_lr` is within a factor of two of the lowest in {near['found']}, Lightning's tuner in "
+        f"{near['tuner']} and torch-lr-finder in {near['range_test']}.",
+        "",
+    ]
+    own = {r["case"]: r for r in rows}
+    for case in dict.fromkeys(r["case"] for r in repeats):
+        grids = [
+            {int(k): v for k, v in r["grid"].items()} for r in (own[case], *(r for r in repeats if r["case"] == case))
+        ]
+        common = sorted(set.intersection(*map(set, grids)))
+        losses = np.array([[grid[power] for power in common] for grid in grids])
+        behind = losses - losses[:, [losses.mean(0).argmin()]]
+        alike = behind.mean(0) <= 2 * behind.std(0, ddof=1) / math.sqrt(len(grids))
+        low, best, high = (
+            own[case]["own"] * 2.0 ** common[k]
+            for k in (alike.argmax(), losses.mean(0).argmin(), -1 - alike[::-1].argmax())
+        )
+        bests = ", ".join(f"{own[case]['own'] * 2.0 ** min(g, key=g.__getitem__):g}" for g in grids)
+        lines += [
+            f"- {case.split('/')[1]}: found {own[case]['found']:.2g}; the best of the grid at {len(grids)} seeds: {bests}; of "
+            f"their mean: {best:g}, and those from {low:g} to {high:g} are no worse by two errors."
+        ]
+    return [*lines, ""] if repeats else lines
+
+
+def _near_smooth(row: dict[str, Any], key: str) -> bool:
+    """Whether a learning rate is within a factor of two of the lowest of a grid, its losses averaged with their neighbors."""
+    grid = {int(power): loss for power, loss in row["grid"].items()}
+    smooth = {p: grid[p - 1] + 2 * grid[p] + grid[p + 1] for p in grid if p - 1 in grid and p + 1 in grid}
+    best = row["own"] * 2.0 ** min(smooth, key=smooth.__getitem__)
+    return bool(row[key]) and 0.5 <= row[key] / best <= 2
+
+
+def _noise_of_grid(row: dict[str, Any], draws: int = 2000) -> tuple[float, float]:
+    """The scatter of the log losses about a cubic within eight times of the best, and how often that many runs again would
+    have their best within a factor of two of the cubic's lowest point."""
+    losses = {int(power): loss for power, loss in row["grid"].items() if math.isfinite(loss)}
+    best = min(losses, key=losses.__getitem__)
+    x = np.array([power for power in sorted(losses) if abs(power - best) <= 3])
+    y = np.log([losses[power] for power in x])
+    cubic = np.polyfit(x, y, 3)
+    scatter = math.sqrt(float(np.square(y - np.polyval(cubic, x)).sum()) / (len(x) - 4))
+    fine = np.linspace(x[0], x[-1], 601)
+    lowest = fine[np.polyval(cubic, fine).argmin()]
+    noise = scatter * np.random.default_rng(0).normal(size=(draws, len(x)))
+    again = x[(np.polyval(cubic, x) + noise).argmin(1)]
+    return scatter, float((abs(again - lowest) <= 1).mean())
 
 
 def _share_lost(row: dict[str, Any]) -> float:
