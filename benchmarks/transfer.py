@@ -1,9 +1,9 @@
 """Does the best step size of a small network stay the best of a large one? Multilayer perceptrons and CNNs on digits and bytes.
 
 `python -m benchmarks.transfer sweep|check|clinic|repeats --out FILE` each write a part of benchmarks/transfer.json; `page` draws
-the figures and the tables of docs/transfer.md from it and from benchmarks/gpu_transfer.json (`benchmarks.gpu_transfer`). `mup` 1.0.0
-is measured where it is installed. The sweep is two minutes on a GPU and an hour on one core; check and clinic are half an hour.
-`repeats` makes the grids again at other seeds where find_lr and a grid disagree.
+the figures and the tables of docs/transfer.md from it and from benchmarks/gpu_transfer.json (`benchmarks.gpu_transfer`). `mup`
+1.0.0 is measured where it is installed. The sweep is two minutes on a GPU and an hour on one core; check and clinic are half
+an hour. `repeats` makes the grids again at other seeds where find_lr and a grid disagree.
 """
 
 from __future__ import annotations

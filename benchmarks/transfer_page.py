@@ -168,9 +168,9 @@ def _reference(rows: Sequence[dict[str, Any]], repeats: Sequence[dict[str, Any]]
     lines = [
         f"The best of a grid is itself uncertain. About a cubic through them the losses of the grid scatter by "
         f"{100 * sorted(scatters)[len(scatters) // 2]:.0f} % (median), and with this scatter the best of a second grid is within "
-        f"a factor of two of the curve's lowest point in {sum(again):.0f} of {len(rows)}. If each loss of the grid is averaged with "
-        f"its neighbors (1/4, 1/2, 1/4), `find_lr` is within a factor of two of the lowest in {near['found']}, Lightning's tuner in "
-        f"{near['tuner']} and torch-lr-finder in {near['range_test']}.",
+        f"a factor of two of the curve's lowest point in {sum(again):.0f} of {len(rows)}. If each loss of the grid is averaged "
+        f"with its neighbors (1/4, 1/2, 1/4), `find_lr` is within a factor of two of the lowest in {near['found']}, Lightning's "
+        f"tuner in {near['tuner']} and torch-lr-finder in {near['range_test']}.",
         "",
     ]
     own = {r["case"]: r for r in rows}
