@@ -53,6 +53,15 @@ def test_it_is_near_the_best_of_a_grid_from_a_step_size_that_is_not(kind, lr):
         assert found.edge is not None and found.high < 8 * found.edge
 
 
+def test_a_loss_that_blew_up_and_is_still_a_number_is_no_part_of_the_parabola():
+    torch.manual_seed(0)
+    x = torch.randn(320, 4)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found = th.find_lr(model, (x[:256], x.sum(1)[:256]), lambda z, y: F.mse_loss(z[:, 0], y), optimizer, steps=16)
+    assert found.low < 0.1 < found.lr < found.high, found.text()
+
+
 def test_batch_size_and_width_move_it_as_theory_says():
     found = th.StepSizes(0.1, 1.5, 0.01, 0.5, (), 10, 10, 80, "sgd", 32, noise_scale=32.0)
     assert found.at_batch_size(64) == pytest.approx(0.1 * 2 / 1.5) and found.at_batch_size(10**9) == pytest.approx(0.2)

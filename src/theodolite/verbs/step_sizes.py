@@ -214,9 +214,11 @@ class _Search:
     def _vertex(self, best: int, ends: dict[int, float]) -> TriedStep:
         """By a parabola through three losses, each a mean with its neighbors, since one run is noisy.
 
-        The error is where the parabola has risen by the error of their differences.
+        The error is where the parabola has risen by the error of their differences. A loss above that before training has blown
+        up, whether or not it is still a number: how large it is says nothing of the bottom.
         """
-        far, a, b, c, beyond = (ends.get(best + k, math.inf) for k in range(-2, 3))
+        near = (ends.get(best + k, math.inf) for k in range(-2, 3))
+        far, a, b, c, beyond = (loss if loss <= max(self.start, ends[best]) else math.inf for loss in near)
         if all(map(math.isfinite, (far, a, b, c, beyond))):
             a, b, c = (far + 2 * a + b) / 4, (a + 2 * b + c) / 4, (b + 2 * c + beyond) / 4
         if not all(map(math.isfinite, (a, b, c))) or a - 2 * b + c <= 0:
