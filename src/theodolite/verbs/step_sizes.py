@@ -84,7 +84,10 @@ class StepSizes(Presentable):
         return self.lr * (change if self.rule == "sgd" else math.sqrt(change))
 
     def at_width(self, growth: float) -> float:
-        """The learning rate of the same network so many times as wide in the usual parametrization; by `th.transfer` it stays."""
+        """The learning rate of the same network so many times as wide in the usual parametrization; by `th.transfer` it stays.
+
+        That of theory, for large widths: of networks that were measured, those with few units or under SGD moved less.
+        """
         positive(growth=growth)
         return self.lr / growth
 
