@@ -168,7 +168,7 @@ def distributed_file():
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library's own
-        dcp.save({"a": torch.ones(3, 4), "b": torch.arange(5.0)}, checkpoint_id=folder, no_dist=True)
+        dcp.save({"a": torch.ones(3, 4), "b": torch.arange(5.0)}, checkpoint_id=folder)
         return (Path(folder) / ".metadata").read_bytes()
 
 

@@ -98,7 +98,7 @@ def test_what_has_no_counterpart_is_said_first(tmp_path):
     save_file({**_state("module."), "module.head.weight": torch.ones(7, 20)}, tmp_path / "b.safetensors")
     subject = load.asked_subject(str(tmp_path / "a.safetensors"), against=str(tmp_path / "b.safetensors"))
     (first, *_), names = list(subject.weights.left_out), subject.weights.left_out
-    assert first.startswith("not compared") and first.endswith("of 1 tensors")
+    assert first.startswith("not compared") and first.endswith("of 1 tensor")
     assert names[first] == ("head.weight",)
     assert "head.weight" not in subject.origin and len(subject.origin) == 3
 

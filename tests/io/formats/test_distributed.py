@@ -25,7 +25,7 @@ def saved(tmp_path):
     import torch.distributed.checkpoint as dcp
 
     state = {"model": TENSORS, "optim": {"state": {"a.weight": {"exp_avg": torch.ones(2, 2)}}}, "step": 3}
-    dcp.save(state, checkpoint_id=str(tmp_path / "folder"), no_dist=True)
+    dcp.save(state, checkpoint_id=str(tmp_path / "folder"))
     return tmp_path / "folder"
 
 
