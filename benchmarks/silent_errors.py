@@ -313,10 +313,13 @@ def told(findings):
     return {finding.name: finding.severity for finding in findings}
 
 
-def loads(prefix):
+def loads(prefix, filtered=False):
     def script():
         model = network()
         state = {prefix + name: value.clone() for name, value in model.state_dict().items()}
+        if filtered:
+            own = model.state_dict()
+            state = {**own, **{name: value for name, value in state.items() if name in own}}
         model.load_state_dict(state, strict=False)
         plain_loop(model)
 
@@ -573,6 +576,23 @@ def seeded(always):
     return of(step=step, dropout=0.3)
 
 
+def drawn(seeds):
+    """Batches that are drawn after a seed is set: which, by the number of the step."""
+
+    def script():
+        x, y = data()
+        model = network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for number in range(STEPS):
+            torch.manual_seed(seeds(number))
+            rows = torch.randint(len(x), (32,))
+            optimizer.zero_grad()
+            cross_entropy(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+
+    return lambda: observed(script)
+
+
 def stuck_inputs(loop, step):
     x, (_, y) = loop.x[:32], loop.batch(step)
     loop.optimizer.zero_grad()
@@ -625,7 +645,7 @@ def clips_late(late):
     return lambda: observed(script)
 
 
-def game(cleared):
+def game(cleared, stepped=True, rounds=STEPS):
     """A generator against a discriminator, in which its pass leaves a gradient that is cleared before the next one."""
 
     def script():
@@ -633,7 +653,7 @@ def game(cleared):
         judge = nn.Sequential(nn.Linear(12, 64), nn.LeakyReLU(0.2), nn.Linear(64, 1))
         first, second = (torch.optim.Adam(m.parameters(), 1e-3) for m in (made, judge))
         loss, x = nn.BCEWithLogitsLoss(), data()[0]
-        for number in range(STEPS):
+        for number in range(rounds):
             real, fake = x[32 * (number % 32) : 32 * (number % 32) + 32], made(torch.randn(32, 4))
             if cleared:
                 second.zero_grad()
@@ -641,7 +661,7 @@ def game(cleared):
             second.step()
             first.zero_grad()
             loss(judge(fake), torch.ones(32, 1)).backward()
-            first.step()
+            (first if stepped else second).step()
 
     return lambda: observed(script)
 
@@ -972,6 +992,17 @@ CASES = {
     "every step skipped by a scaler": ({"step-without-effect"}, scaled_steps(True), scaled_steps(False)),
     "a step that is never reached": ({"step-without-effect"}, reached(1000), reached(4)),
     "a seed in every step": ({"draws-repeated"}, seeded(True), seeded(False)),
+    "the same batch drawn in every step": ({"draws-repeated"}, drawn(lambda step: 42), drawn(lambda step: 42 + step)),
+    "a checkpoint of which a filter leaves nothing": (
+        {"checkpoint-not-loaded"},
+        loads("module.", filtered=True),
+        loads("", filtered=True),
+    ),
+    "a generator that is never stepped": (
+        {"step-without-effect"},
+        game(True, stepped=False, rounds=60),
+        game(True, rounds=60),
+    ),
     "inputs of another batch": ({"batch-repeated"}, of(step=stuck_inputs), of(step=full_batch)),
     "schedule of epochs stepped by batches": ({"schedule-ended"}, scheduled(falls), scheduled(restarts)),
     "half of a checkpoint": ({"checkpoint-not-loaded"}, renamed(True), renamed(False)),

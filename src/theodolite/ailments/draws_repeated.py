@@ -1,8 +1,8 @@
 """Does every step draw the same random numbers?
 
-Exact: consecutive steps began with the same random state, although the model has dropout. The loop sets a seed in every step,
-so dropout drops the same units every time. Or a loader drew its order from the random state of the epoch before: every epoch has
-the same batches in the same order.
+Exact: the loop sets the same seed in every step, or consecutive steps of a model with dropout began with the same random state:
+samples that are drawn, noise and dropout are the same every time. Or a loader drew its order from the random state of the epoch
+before: every epoch has the same batches in the same order.
 """
 
 from theodolite.core.ailment import silent_error

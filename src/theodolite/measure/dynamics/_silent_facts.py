@@ -111,12 +111,17 @@ def checkpoint_left_out(module: nn.Module, state: Any, found: Any) -> tuple[str,
     )
 
 
-def restored_itself(module: nn.Module, state: Any) -> tuple[str, ...]:
-    """What is said where a module loads the very tensors that it has."""
+def restored_itself(module: nn.Module, state: Any, *, trained: bool) -> tuple[str, ...]:
+    """What is said where a module loads the very tensors that it has, before training or after it."""
     own = {name: value.data_ptr() for name, value in module.state_dict().items() if value.numel()}
     given = {name: value for name, value in state.items() if isinstance(value, Tensor) and value.numel()}
     if not own or own.keys() != given.keys() or any(value.data_ptr() != own[name] for name, value in given.items()):
         return ()
+    if not trained:
+        return (
+            f"load_state_dict gave {type(module).__name__} its own tensors: nothing was loaded, and it keeps its first weights",
+            "compare the names in the file with those of model.state_dict() before any are left out",
+        )
     return (
         f"load_state_dict gave {type(module).__name__} its own tensors, which training has changed: nothing was restored",
         "best = copy.deepcopy(model.state_dict()), which keeps the weights as they are at that step",

@@ -52,6 +52,7 @@ from theodolite.verbs.watching.training_hooks.silent_errors import (
     NO_STEP,
     PERIOD,
     REACHED,
+    SHARE,
 )
 from theodolite.verbs.watching.training_hooks.training import autocast_now, is_silent
 from theodolite.verbs.watching.watch import Watch
@@ -66,7 +67,7 @@ RESETS, WITHIN = 2, 100
 USED_UP = "with no parameters left (the generator of model.parameters() was used up before)"
 SAME_ORDER = "every epoch goes through the same batches in the same order"
 MOST_BYTES, A_STEP = 1 << 26, 32
-"""What is kept of the steps of a run, for trials, and the samples that a whole step counts as."""
+"""What is kept of the steps of a run, for trials, and the samples that a whole step counts as, or as many as it has calls."""
 
 
 def said(words: str) -> None:
@@ -135,6 +136,7 @@ class Observer:
     _values: list[Tensor] = field(default_factory=list)
     _seen: dict[int, SeenOptimizer] = field(default_factory=dict)
     _made: Any = field(default_factory=weakref.WeakSet)
+    _earlier: Any = field(default_factory=weakref.WeakSet)  # a notebook's
     _functional: Functional = field(default_factory=Functional)
     _transforming: bool = False
     _left: Any = field(default_factory=weakref.WeakSet)  # optimizers that others took the place of
@@ -166,6 +168,8 @@ class Observer:
     _pulled_up: float = 1.0  # by how much the gradients of the last backward pass are too large
     _scaled_steps: int = 0
     _orders: dict[int, Any] = field(default_factory=dict)  # of each data set that a loader draws from
+    _seeded: tuple[int, Any] = (-1, None)  # the step that was made last when a seed was set, and which
+    _reseeded: int = 0
     _scheduled: list[Any] = field(default_factory=list)
     resets: int = 0
     _written: float = -math.inf
@@ -187,11 +191,11 @@ class Observer:
         ]
         self._wrap(torch.autograd, "backward", self._backward)
         self._wrap(torch.autograd, "grad", self._asked)
-        self._made.update(
-            each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)
-        )  # a notebook's
+        self._earlier.update(each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer))
+        self._made |= self._earlier
         self._wrap(torch.optim.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compiling)
+        self._wrap(torch, "manual_seed", self._seeds)
         self._wrap(nn.Module, "load_state_dict", self._loads)
         for kind in (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
             self._wrap(kind, "__init__", self._schedules)
@@ -297,8 +301,8 @@ class Observer:
             self.watch.plays |= self.restarts
             self.watch.silent_errors.repeats |= self.restarts
         odd = () if self._looking else checkpoint_left_out(module, state, found)
-        if not odd and not self._looking and self._seen:
-            odd = restored_itself(module, state)
+        if not odd and not self._looking:
+            odd = restored_itself(module, state, trained=bool(self._seen))
         if odd:
             self.silent["checkpoint not loaded"] = odd
         return found
@@ -340,6 +344,17 @@ class Observer:
             self.silent["batch repeated"] = said, "loader.sampler.set_epoch(epoch) at the start of every epoch"
         elif again >= RESETS:
             self.silent["draws repeated"] = f"{again}", f"{epochs + 1}", "epochs", SAME_ORDER
+
+    def _seeds(self, whole: Any, seed: Any) -> Any:
+        """Whether the same seed is set between any two steps; one that a `fork_rng` takes back is none."""
+        steps = sum(seen.steps for seen in self._seen.values())
+        if not self._looking and steps > self._seeded[0]:
+            last, again = self._seeded == (steps - 1, seed) and torch.initial_seed() == seed, self._reseeded
+            self._seeded, self._reseeded = (steps, seed), again + last
+            if self._reseeded >= max(FEWEST, SHARE * steps):
+                why = f"the loop calls torch.manual_seed({seed}) every time"
+                self.silent["draws repeated"] = f"{self._reseeded:,}", f"{steps:,}", "steps", why
+        return whole(seed)
 
     def _schedules(self, whole: Any, schedule: Any, *args: Any, **keywords: Any) -> None:
         whole(schedule, *args, **keywords)
@@ -670,14 +685,29 @@ class Observer:
         if self._tape is not None and (again or not others):
             self._tape.clear()
             self._stepped_since = set()
+        stepped = sum(seen.steps for seen in self._seen.values())
+        if stepped % WITHIN == 0:
+            self._note_never_stepped(stepped)
         if self.watch is not None:
             self.steps += optimizer is self.optimizer
             return
-        if self._searching and sum(seen.steps for seen in self._seen.values()) >= PATIENCE:
+        if self._searching and stepped >= PATIENCE:
             self._give_up("no loss was found that can be recomputed")
         every = 10 if self.every == "auto" else self.every
         if seen.values and (seen.steps % every == 0 or seen.steps == 1):
             self._told_value(seen)
+
+    def _note_never_stepped(self, steps: int) -> None:
+        """Whether an optimizer made no step so far although its parameters got gradients, and others made theirs."""
+        self.silent.pop("step without effect", None)
+        moved = set().union(*(_held_by(seen.optimizer) for seen in self._seen.values()))
+        for optimizer in self._made - self._earlier:
+            held = [p for group in optimizer.param_groups for p in group["params"]]
+            pulled = [p.grad is not None and not hasattr(p, "placements") and float(p.grad.norm()) > 0 for p in held]
+            if all(pulled) and not any(id(p) in moved for p in held):
+                kind, size = type(optimizer).__name__, sum(p.numel() for p in held)
+                said = f"{kind} made none of the {steps:,} steps, although its {size:,} weights got gradients"
+                self.silent["step without effect"] = said, REACHED
 
     def _keep(self, optimizer: Any) -> None:
         """The batches of this step, while there is room."""
@@ -688,7 +718,7 @@ class Observer:
                 batch = self._probe.batch_of(self._whole(one.program))
                 if batch is not None:
                     self.kept.append(batch)
-                    self._samples += self._probe.size or A_STEP
+                    self._samples += self._probe.size or max(A_STEP, len(one.program.calls))
                     self._bytes += sum(c.numel() * c.element_size() for c in one.program.constants)
         if not self._keeps():
             self._end_tape()
@@ -862,7 +892,6 @@ class Observer:
                 replaced = next(filter(None, others), ())
                 self.watch.close()
                 self.watch = None
-        before = len(self.silent)
         if self.watch is None and self._empty == stepped >= FEWEST:
             count = f"{stepped:,}"
             self.silent["step without effect"] = NO_GRADIENT.format(count, count), BACKWARD
@@ -872,7 +901,7 @@ class Observer:
             self.silent["step without effect"] = NO_STEP.format(self.backward_passes), REACHED
         if self.watch is None and not stepped and self.hand is not None and self._is_idle(self.hand):
             self.silent["step without effect"] = NO_CHANGE.format(self.hand.passes), IN_PLACE
-        if len(self.silent) > before:
+        if self.watch is None and self.silent:
             self._alarms.new_lines(stepped, alarms_of(Run(silent=self.silent)))
 
     def _is_idle(self, hand: StepsByHand) -> bool:
@@ -916,7 +945,8 @@ def _name_of(model: nn.Module, program: Program) -> str:
     inner = getattr(model, "model", None)
     if isinstance(inner, nn.Module):
         return type(inner).__name__
-    names = list(dict.fromkeys(type(part).__name__ for part in getattr(model, "parts", ())))
+    trained = [part for part in getattr(model, "parts", ()) if any(p.requires_grad for p in part.parameters())]
+    names = list(dict.fromkeys(type(part).__name__ for part in trained))
     return " and ".join(names[:3]) or "tensors"
 
 

@@ -42,16 +42,16 @@ ROUNDED = torch.finfo(torch.float32).eps
 """The share of the largest step size that is as good as none."""
 ANEW = "create the optimizer from the model that is trained, after its last change: optimizer = ...(model.parameters())"
 NO_STEP, REACHED = (
-    "{0:,} backward passes and no optimizer step",
+    "Nothing is trained: {0:,} backward passes and no optimizer step",
     "optimizer.step() after loss.backward(), outside of conditions",
 )
 NO_CHANGE, IN_PLACE = (
-    "{0:,} backward passes, no optimizer, and no weight has changed",
+    "Nothing is trained: {0:,} backward passes, no optimizer, and no weight has changed",
     "change the weights in place, p -= lr * p.grad under torch.no_grad(), or use torch.optim.SGD",
 )
 """What is said where there are no steps."""
 NO_GRADIENT, BACKWARD = (
-    "{0} of {1} steps found no gradient on any parameter",
+    "Nothing is trained: {0} of {1} steps found no gradient on any parameter",
     "loss.backward() before optimizer.step(), on a loss made of the output of the model that the optimizer holds, no detach()",
 )
 CLEARED = "had no gradient: it was cleared between loss.backward() and optimizer.step()"
@@ -402,7 +402,8 @@ class SilentErrors:
         )
         if self._compared > 1 and stuck:
             still = (
-                f"not one bit of the weights changed at {self._compared} compared steps, although there were gradients"
+                f"Nothing is trained: not one bit of the weights changed at {self._compared} compared steps, although "
+                "there were gradients"
             )
             found["parameters stuck" if self._moved else "step without effect"] = (
                 stuck if self._moved else (still, ANEW)
