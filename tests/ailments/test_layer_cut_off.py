@@ -110,3 +110,20 @@ def test_saturated_units_are_not_cut_off():
     model = Recurrent()
     given = {"model": model, "data": (x, x[:, -1] + 1), "loss": nn.functional.mse_loss}
     assert not alarms("layer-cut-off", {**given, "optimizer": torch.optim.Adam(model.parameters())})
+
+
+@pytest.mark.parametrize(("at", "places", "told"), [(0, 6, True), (-1, 6, False), (-1, 1, False)])
+def test_a_recurrent_network_of_which_only_the_first_state_is_read(at, places, told):
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gru, self.head = nn.GRU(3, 8, batch_first=True), nn.Linear(8, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.gru(x)[0][:, at])
+
+    torch.manual_seed(0)
+    model, x = Recurrent(), torch.randn(64, places, 3)
+    given = {"model": model, "data": (x, x.sum(1)[:, :1]), "loss": nn.functional.mse_loss}
+    found = alarms("layer-cut-off", {**given, "optimizer": torch.optim.Adam(model.parameters())})
+    assert ["first position" in finding.says for finding in found] == [True] * told

@@ -97,11 +97,35 @@ def fresh(seed: int) -> dict[str, object]:
     return {"model": model}
 
 
+class _OnePlace(torch.nn.Module):
+    """A recurrent layer that is given rows of a table: it carries nothing on, and its recurrent weights are not used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = torch.nn.LSTM(6, 8, batch_first=True), torch.nn.Linear(8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+def sequences_of_one_place(seed: int) -> dict[str, object]:
+    torch.manual_seed(seed)
+    model, x, loss = _OnePlace(), torch.randn(256, 1, 6), torch.nn.functional.mse_loss
+    origin = {name: value.clone() for name, value in model.state_dict().items()}
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss(model(x), x[:, 0, :1]).backward()
+        optimizer.step()
+    return {"model": model, "optimizer": optimizer, "origin": origin, "data": (x, x[:, 0, :1]), "loss": loss}
+
+
 SICK = (cut_by_detach, loaded_in_part)
 HEALTHY = (
     trained_whole,
     trained_whole_start_unknown,
     frozen_on_purpose,
+    sequences_of_one_place,
     new_head,
     few_entries_near_a_bound,
     fresh,

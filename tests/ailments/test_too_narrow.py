@@ -7,7 +7,8 @@ from torch import nn
 
 import theodolite as th
 from fixtures.fresh import digits_like, patient, seeded
-from fixtures.judging import alarms
+from fixtures.judging import alarms, subject_of
+from theodolite import catalogue
 
 
 def _through(width: int) -> nn.Module:
@@ -111,3 +112,20 @@ def test_a_run_of_which_twice_the_width_learns_more_than_twice_as_much_is_too_na
     found = [f for f in watch.diagnosis.findings if f.severity != "note"]
     assert [f.name for f in found] == ["too-narrow"] * is_narrow
     assert all("more than twice as much" in f.says and f.suggested == {"width": 6} for f in found)
+
+
+class _Opinion(nn.Module):
+    """One of two classes of sentences, their words sixteen numbers each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.gru, self.out = nn.Embedding(120, 16), nn.GRU(16, 24, batch_first=True), nn.Linear(24, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out(self.gru(self.words(x))[0][:, -1])
+
+
+def test_words_of_which_two_classes_are_told_need_not_be_as_many_numbers():
+    x = torch.randint(0, 120, (320, 16), generator=torch.Generator().manual_seed(0))
+    subject = subject_of(patient(seeded(0, _Opinion), (x, ((x < 20).sum(1) > 2).long())))
+    assert not list(catalogue.ailment("too-narrow").interventions(subject))

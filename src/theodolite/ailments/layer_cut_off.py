@@ -3,7 +3,8 @@
 Exact, on two batches and at three points. Parameters that require a gradient get none, or one that is zero in every entry, even
 after a small random change of all weights (so layers and branches that start at zero on purpose pass) and with weights so small
 that no unit is saturated; and other values in their place change the loss, so they are in use. Unused parameters do no harm and
-are reported as a note; parameters that are not in the optimizer were left out on purpose.
+are reported as a note, but for the weights that carry the state of a recurrent layer from place to place: without them it reads
+one place of each sequence. Parameters that are not in the optimizer were left out on purpose.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,10 +17,11 @@ from theodolite.core.ailment import Ailment, Finding, few_of
 from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import batches
+from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.thresholds import CRITICAL, NEARLY_ALL, WORTH
 from theodolite.evidence.trial import present_skill
+from theodolite.evidence.widening import layers_run
 from theodolite.io.batches import Batch
 
 SMALL = 1e-4
@@ -27,27 +29,26 @@ SMALL = 1e-4
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    signs = signals(subject)
-    if signs is None or subject.model is None:
+    cut, unused = cut_and_unused(subject)
+    if subject.model is None or not (cut or unused):
         return
-    shut = any((layer.dead or 0.0) >= NEARLY_ALL for layer in signs.layers[:-1])  # then zeros are those of dead units
-    suspects = [*signs.untouched, *(() if shut else signs.zero)]
-    if not suspects or not any(p.requires_grad for p in subject.model.parameters()):
-        return
-    cut, unused = cut_off(subject, suspects)
-    if not signs.gradient_norm > 0:  # no gradient at all: what the loss does not depend on is not at fault
-        unused = []
     held = None if subject.optimizer is None else {id(p) for g in subject.optimizer.param_groups for p in g["params"]}
     own = dict(subject.model.named_parameters())
     if held is not None:
         cut, unused = ([n for n in names if id(own[n]) in held] for names in (cut, unused))
-    for names, words in (
-        (cut, "the outputs depend on them, but no gradient reaches them"),
-        (unused, "nothing uses them"),
+    carried = [] if cut else _reads_one_state(subject, unused)
+    for names, words, remedy in (
+        (cut, "the outputs depend on them, but no gradient reaches them", ""),
+        (
+            carried,
+            "the loss reads only the first position of each sequence, before the layer has carried anything on",
+            "read the last state, output[:, -1] with batch_first=True, in place of output[:, 0]",
+        ),
+        (unused, "nothing uses them", ""),
     ):
         if names:
             numbers = sum(own[name].numel() for name in names)
-            harm = names is cut and held is not None
+            harm = names is not unused and held is not None
             yield Finding(
                 severity="note"
                 if not harm
@@ -55,11 +56,48 @@ def judge(subject: Subject) -> Iterator[Finding]:
                 if present_skill(subject) > WORTH or numbers < CRITICAL * _size(own)
                 else "critical",
                 where=names[0].rpartition(".")[0],
-                says=f"{len(names)} parameters are cut off from the loss: {words} ({numbers:,} numbers in {few_of(names)}).",
-                remedy="look for detach(), no_grad(), .item(), argmax, round or numpy after layer "
+                says=f"{len(names)} parameter{'s are' if len(names) > 1 else ' is'} cut off from the loss: {words} "
+                f"({numbers:,} numbers in {few_of(names)}).",
+                remedy=remedy
+                or "look for detach(), no_grad(), .item(), argmax, round or numpy after layer "
                 f"{names[-1].rpartition('.')[0]}; if it is on purpose, requires_grad_(False)",
             )
             return
+
+
+def cut_and_unused(subject: Subject) -> tuple[list[str], list[str]]:
+    """The parameters that the loss depends on without a gradient, and those that it does not depend on."""
+
+    def measured() -> tuple[list[str], list[str]]:
+        signs = signals(subject)
+        if signs is None or subject.model is None:
+            return [], []
+        # where a layer is dead zeros are those of its units
+        shut = any((layer.dead or 0.0) >= NEARLY_ALL for layer in signs.layers[:-1])
+        suspects = [*signs.untouched, *(() if shut else signs.zero)]
+        if not suspects or not any(p.requires_grad for p in subject.model.parameters()):
+            return [], []
+        cut, unused = cut_off(subject, suspects)
+        # with no gradient at all what the loss does not depend on is not at fault
+        return cut, unused if signs.gradient_norm > 0 else []
+
+    found: tuple[list[str], list[str]] = subject.once("cut off", measured)
+    return found
+
+
+def _reads_one_state(subject: Subject, unused: Sequence[str]) -> list[str]:
+    """Recurrent weights that are all unused though the first ones are not, and sequences have several places."""
+    assert subject.model is not None
+    if not any("weight_hh" in name for name in unused):
+        return []
+    one = first_rows(batches(subject)[0], 2)
+    found = []
+    for name, (module, output) in layers_run(subject.model, *one.inputs, **one.keywords).items():
+        if not isinstance(module, nn.RNNBase) or output.ndim != 3 or output.shape[1 if module.batch_first else 0] < 2:
+            continue
+        every = [f"{name}.{key}".lstrip(".") for key, _ in module.named_parameters() if key.startswith("weight_hh")]
+        found += every if set(every) <= set(unused) and f"{name}.weight_ih_l0".lstrip(".") not in unused else []
+    return found
 
 
 def _size(own: dict[str, nn.Parameter]) -> int:

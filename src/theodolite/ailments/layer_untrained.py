@@ -51,6 +51,12 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def _beside_the_start(subject: Subject, wanted: list[WeightFacts]) -> Iterator[Finding]:
     still = [facts for facts in wanted if facts.moved is not None and facts.moved <= STILL]
     went = [facts for facts in wanted if facts.moved is not None and facts.moved >= ROUNDING]
+    if any("weight_hh" in facts.name for facts in still) and subject.has("loss"):
+        from theodolite.ailments.layer_cut_off import cut_and_unused
+
+        # of a recurrent layer that is given one position, or read at its first: layer-cut-off tells the one from the other
+        unused = cut_and_unused(subject)[1]
+        still = [facts for facts in still if not ("weight_hh" in facts.name and facts.name in unused)]
     if not still or not went:
         return
     held = _held(subject)

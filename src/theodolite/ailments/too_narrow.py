@@ -25,6 +25,7 @@ from theodolite.evidence.batches import batches, first_rows, is_thinned, judged_
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.start import largest_lr, steps_made
+from theodolite.evidence.task import class_counts
 from theodolite.evidence.thresholds import A_FEW, CRITICAL, FEWEST, MANY, NOTHING, PART, ROUNDING
 from theodolite.evidence.trial import Change, present_skill
 from theodolite.evidence.widening import layers_run, widened_copy
@@ -94,7 +95,7 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
     part = CRITICAL if sample.inputs[0].is_floating_point() else PART
     if name is None or numbers[name] >= UNITS:
         return
-    need = _needed(sample.inputs[0])
+    need = _needed(subject, sample.inputs[0])
     rows = len(torch.unique(sample.inputs[0].flatten(1), dim=0)) if judged_is_trained(subject) else 0
     is_narrow = numbers[name] < part * need
     is_small = numbers[name] < rows
@@ -129,10 +130,14 @@ def _wider(subject: Subject) -> Iterator[Intervention]:
     yield Intervention(wide.at_lr(0.1), found, rank=45, sign=is_narrow)
 
 
-def _needed(x: Tensor) -> float:
-    """The dimension of the inputs, less two standard errors; of tokens that of the simplex whose corners they are."""
+def _needed(subject: Subject, x: Tensor) -> float:
+    """The dimension of the inputs, less two standard errors; of tokens that of the simplex of the classes to tell.
+
+    That is the rank of what a softmax asks for. A few numbers tell any number of tokens apart.
+    """
     if not x.is_floating_point():
-        return float(len(torch.unique(x)) - 1)
+        counts = class_counts(subject)
+        return 0.0 if counts is None else float(min(len(torch.unique(x)), int((counts > 0).sum())) - 1)
     rows = torch.unique(x.flatten(1)[:MANY], dim=0)
     if len(rows) < FEWEST:
         return 0.0
