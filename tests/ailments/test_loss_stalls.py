@@ -132,6 +132,8 @@ def test_a_loop_that_adds_a_penalty_is_told_by_a_plain_copy():
     subject = subject_of({"model": model, "origin": origin, "history": moments, "steps": 160, **known})
     (found,) = [one for one in judgement_of(subject, budget=4.0).findings if one.name == "loss-stalls"]
     assert "A plain copy" in found.says
+    assert "shrinks the weights" in found.says
+    assert "penalty" in found.remedy
     assert found.severity == "critical"
 
 

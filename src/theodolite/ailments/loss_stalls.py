@@ -27,7 +27,15 @@ from theodolite.evidence.experiment import Experiment, has_won
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
 from theodolite.evidence.kernel_machine import attained
 from theodolite.evidence.loss_checks import trained_beside
-from theodolite.evidence.start import after_steps, ended_early, largest_lr, lr_left, steps_are_known, steps_made
+from theodolite.evidence.start import (
+    after_steps,
+    ended_early,
+    largest_lr,
+    lr_left,
+    origin_tensors,
+    steps_are_known,
+    steps_made,
+)
 from theodolite.evidence.task import Score, has_rare_classes, is_finite, majority, scores, task
 from theodolite.evidence.thresholds import A_FEW, A_RUN, CRITICAL, MISSED, NOTHING, ROUNDING, SURE, WELL, WORTH
 from theodolite.evidence.token_counts import token_floors
@@ -168,15 +176,32 @@ def _not_reproduced(subject: Subject) -> Iterator[Finding]:
     if made is None or made.reproduced or made.plain is None:
         return
     copy, score = made.plain.score(), present_score(subject)
-    if copy is None or score is None:
+    if copy is None or score is None or subject.model is None:
         return
+    differs = "Something in the training loop differs from a plain step."
+    remedy = "compare the loop with: optimizer.zero_grad(); loss(model(x), y).backward(); optimizer.step()"
+    size, other = _size_beside_start(subject, subject.model), _size_beside_start(subject, made.plain.model)
+    if size < CRITICAL < other:  # beside the start, for steps that are not made leave the weights as they were
+        differs = f"The training loop shrinks the weights to {size:.2g} times their first size; the copy's are at {other:.2g}."
+        remedy = (
+            "leave out what shrinks them, as the copy did: a penalty that is added to the loss, or a decay in the loop"
+        )
     yield Finding(
         severity="critical" if sign(subject) else "warning",
         says=f"A plain copy of this training reaches a loss of {copy.loss:.3g} in {made.plain.steps} steps on the same batches; "
-        f"the run is at {score.loss:.3g} {after_steps(subject)}. Something in the training loop differs from a plain step.",
-        remedy="compare the loop with: optimizer.zero_grad(); loss(model(x), y).backward(); optimizer.step()",
+        f"the run is at {score.loss:.3g} {after_steps(subject)}. {differs}",
+        remedy=remedy,
         evidence=(evidence("loss of the copy", copy.loss, stderr=copy.stderr), evidence("loss of the run", score.loss)),
     )
+
+
+def _size_beside_start(subject: Subject, model: nn.Module) -> float:
+    """The norm of all parameters, in that of the weights before training; not a number where these are not known."""
+    start, own = origin_tensors(subject), dict(model.named_parameters())
+    if start is None or not own.keys() <= start.keys():
+        return math.nan
+    before = math.hypot(*(float(start[name].double().norm()) for name in own))
+    return math.hypot(*(float(p.detach().double().norm()) for p in own.values())) / before if before else math.nan
 
 
 def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
