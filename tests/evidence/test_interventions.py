@@ -41,6 +41,9 @@ def test_the_trial_is_told_beside_the_training_as_it_is_and_the_run(hot):
     assert hot.tried.startswith(f"Tried on a copy ({mine.samples:,} samples): loss ")
     assert hot.tried.endswith("after 40 steps, and a NaN or infinite loss without the change.")
     assert "without the change; the run itself is at loss " in replace(hot, reference=mine).tried
+    hot.subject.seen["sample"] = "training step"  # a script whose whole steps are done again
+    assert hot.tried.startswith(f"Tried on a copy ({mine.samples:,} training steps): loss ")
+    del hot.subject.seen["sample"]
     assert [reading.quantity for reading in hot.readings][-1] == f"loss of the trial, {hot.trial.change.name}"
     assert hot.readings[-1].measured == mine.loss
 

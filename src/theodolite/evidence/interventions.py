@@ -93,7 +93,8 @@ class Outcome:
         run = f"; the run itself is at {now}" if now not in ("", without) else ""
         assumed = self.subject.seen.get("assumed", "")
         how = f"Tried on a copy {assumed}" if assumed else "Tried on a copy"
-        count = "" if mine is None else f" ({mine.samples:,} samples)"
+        unit = self.subject.seen.get("sample", "sample")
+        count = "" if mine is None else f" ({mine.samples:,} {unit}{'s' * (mine.samples != 1)})"
         return f"{how}{count}: {ended} after {self.trial.steps} steps, and {without} without the change{run}."
 
     @property

@@ -103,6 +103,8 @@ def _diagnosed(watch: Watch, budget: float) -> Diagnosis:
     def keep(subject: Subject) -> None:
         subjects.append(subject)
         losses = [r.facts["step_loss"] for r in watch.records if "step_loss" in r.facts]
+        if isinstance(watch.model, Steps):
+            subject.seen["sample"] = "training step"
         if isinstance(watch.model, Steps) and losses:  # whole steps have no answer to be laid beside a constant one
             subject.seen.update({"constants": [], "constant loss": losses[0], "judged majority": math.nan})
 
