@@ -129,7 +129,7 @@ def with_nan():
     ("make", "words"),
     [
         (lambda: Subject(with_nan()), "1 of 8 values of 2.weight NaN"),
-        (lambda: Subject(net(), data=X[:, :2]), r"inputs of shape \(10, 2\), got 2; pass"),
+        (lambda: Subject(net(), data=X[:, :2]), r"got 2 from inputs of shape \(10, 2\); pass"),
         (lambda: Subject(net(), data=X * float("nan")), "expected finite outputs"),
         (lambda: Subject(net(), data=[]), "expected data with at least one sample"),
         (lambda: Subject(net(), data=X[:0]), "expected data with at least one sample"),

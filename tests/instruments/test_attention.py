@@ -141,12 +141,12 @@ def test_attention_of_a_library_is_read_alike_fused_and_written_out():
     import transformers
 
     sizes = {"vocab_size": 32, "n_positions": 12, "n_embd": 16, "n_layer": 2, "n_head": 2}
-    torch.manual_seed(0)
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
     rows = torch.randint(0, 32, (6, 12), generator=seeded())
     found = {}
     for way in ("sdpa", "eager"):
-        model.set_attn_implementation(way)
+        torch.manual_seed(0)
+        config = transformers.GPT2Config(**sizes, bos_token_id=0, eos_token_id=0, attn_implementation=way)
+        model = transformers.GPT2LMHeadModel(config)
         found[way] = attention_sights(model, (), {"input_ids": rows})
         assert [sight.layer for sight in found[way]] == ["transformer.h.0.attn", "transformer.h.1.attn"]
     for fused, written in zip(found["sdpa"], found["eager"], strict=True):
