@@ -106,6 +106,32 @@ def _sequences(last: type[torch.nn.Module]):
     return build
 
 
+class _Coupling(torch.nn.Module):
+    """A map of the inputs that can be undone, and the logarithm of its determinant, or of that of the way back."""
+
+    def __init__(self, way: float) -> None:
+        super().__init__()
+        self.net, self.way = torch.nn.Linear(2, 4), way
+
+    def forward(self, x):
+        scale, shift = self.net(x[:, :2]).chunk(2, 1)
+        return torch.cat([x[:, :2], x[:, 2:] * scale.exp() + shift], 1), self.way * scale.sum(1)
+
+
+def _flow(way: float, sign: float):
+    def build(seed: int) -> dict[str, object]:
+        torch.manual_seed(seed)
+        model = _Coupling(way)
+        return {
+            "model": model,
+            "data": (torch.randn(128, 4), torch.zeros(128)),
+            "loss": lambda o, _: (o[0].square().sum(1) / 2 - sign * o[1]).mean(),
+            "optimizer": torch.optim.Adam(model.parameters()),
+        }
+
+    return build
+
+
 _minus_one = _signs(F.binary_cross_entropy_with_logits)
 _critic = _signs(lambda o, y: -(o * y).mean())
 _margin = _signs(lambda o, y: (1 - o * y).relu().mean())
@@ -116,8 +142,20 @@ _flat = _places(lambda o, y: F.cross_entropy(o.view(-1, 7), y.view(-1)))
 _chances = _sequences(torch.nn.Softmax)
 _logarithms = _sequences(torch.nn.LogSoftmax)
 
-SICK = (_broadcast, _numbers, _many_numbers, _single, _viewed, _minus_one, _chances)
-HEALTHY = (_plain, _regression, _counts, _rare, _transposed, _flat, _critic, _margin, _logarithms)
+SICK = (_broadcast, _numbers, _many_numbers, _single, _viewed, _minus_one, _chances, _flow(1, -1), _flow(-1, 1))
+HEALTHY = (
+    _plain,
+    _regression,
+    _counts,
+    _rare,
+    _transposed,
+    _flat,
+    _critic,
+    _margin,
+    _logarithms,
+    _flow(1, 1),
+    _flow(-1, -1),
+)
 
 
 @pytest.mark.parametrize("build", SICK)

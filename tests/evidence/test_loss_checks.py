@@ -8,9 +8,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from fixtures.answering import Reshaped, subject
+from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.loss_checks import (
     cross_entropy_for,
     drawn_answers,
+    falls_as_its_gradient_says,
     falls_without_end,
     is_blind,
     is_dealt_out,
@@ -131,6 +133,36 @@ def test_what_a_model_cannot_answer_is_no_way_down():
     assert not _ends(nn.Identity(), lambda o, y: o.mean()) and not _ends(
         nn.LogSoftmax(-1), lambda o, y: -o.mean() + o[:, 0].mean()
     )
+
+
+def _policy(o, y):
+    value, chosen = o[:, 2], o.log_softmax(1).gather(1, y[:, None])[:, 0]
+    return ((value - y).detach() * chosen).mean() + F.mse_loss(value, y.float())
+
+
+def _weighted(o, y):
+    each = F.cross_entropy(o, y, reduction="none")
+    return ((1 - (-each).exp()).detach() * each).mean()
+
+
+@pytest.mark.parametrize(
+    ("loss", "kept"),
+    [
+        (F.cross_entropy, True),
+        (F.multi_margin_loss, True),
+        (lambda o, y: F.l1_loss(o[:, 0], 1e4 + y), True),
+        (lambda o, y: F.cross_entropy(F.dropout(o), y), True),
+        (lambda o, y: F.mse_loss(o[:, 0], y.float(), reduction="sum"), True),
+        (lambda o, y: 0 * o.sum() + y.float().mean(), True),
+        (_policy, False),
+        (_weighted, False),
+        (lambda o, y: F.cross_entropy(o, y) / F.cross_entropy(o, y).detach(), False),
+    ],
+)
+def test_a_loss_that_is_detached_from_its_value_has_no_constant(loss, kept):
+    one = subject(Reshaped(3), Y, loss)
+    assert falls_as_its_gradient_says(one) == kept
+    assert kept or math.isnan(constant_loss(one))
 
 
 @pytest.mark.parametrize("axis", [0, 1])

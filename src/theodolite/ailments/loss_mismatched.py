@@ -8,7 +8,8 @@ loss rewards ever larger outputs: a binary cross-entropy with a class of 2 or -1
 is lowest at the index of the class, although least squares on the inputs separates them far better as classes than as numbers.
 (6) The outputs are reshaped, not transposed, to put the classes where the loss expects them. (7) The loss is highest where
 outputs are right, and falls without limit as they move away, or is bounded and lowest where they say the opposite: its sign is
-wrong. (8) Probabilities are made over the samples, not over the classes. By trial: (9) mutually exclusive classes have
+wrong. (8) Probabilities are made over the samples, not over the classes. (9) The loss of a flow rises with the logarithm of the
+determinant that the model gives. By trial: (10) mutually exclusive classes have
 a loss other than cross-entropy, and the same training with cross-entropy on a copy is clearly more accurate on other samples.
 """
 
@@ -35,6 +36,7 @@ from theodolite.evidence.loss_checks import (
     is_past_its_range,
     is_turned_round,
     likes_the_number,
+    shrinks_volumes,
 )
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import CRITICAL, SURE, WORTH
@@ -43,6 +45,14 @@ from theodolite.evidence.trial import Change, present_skill
 
 def judge(subject: Subject) -> Iterator[Finding]:
     if signals(subject) is None or subject.loss is None or not isinstance(batches(subject)[0].target, Tensor):
+        return
+    if shrinks_volumes(subject):
+        yield Finding(
+            severity="critical",
+            says="The loss has the sign of the volume wrong: it rises with the logarithm of the determinant that the model gives "
+            "beside its outputs, so a map that shrinks all inputs to a point is best.",
+            remedy="loss = -(base.log_prob(z) + log_det).mean(): the density of the inputs is that of z times the volume",
+        )
         return
     answers = drawn_answers(subject)
     if not answers:

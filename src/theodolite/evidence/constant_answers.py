@@ -12,6 +12,7 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import batches, first_rows, reads_targets, training_and_held_out, validation_parts
 from theodolite.evidence.drawn_outputs import Shape, drawn_outputs, members_of, output_shapes, quiet, rebuilt, size_of
+from theodolite.evidence.loss_checks import falls_as_its_gradient_says
 from theodolite.evidence.output_tail import least_loss
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import A_FEW, AT_ONCE, CRITICAL, MANY, ROUNDING, ROWS, SAME, SEARCH
@@ -136,6 +137,8 @@ def best_constants(subject: Subject) -> list[Callable[[int], Any]]:
 def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
     if subject.model is None or not subject.has("loss") or not reads_targets(subject):
         return []  # what a loss without targets makes of an answer that no network gives is no reference
+    if not falls_as_its_gradient_says(subject):
+        return []  # nor what is found by descent on something else than its value
     training, _ = training_and_held_out(subject)
     with untouched(subject.model), torch.no_grad(), quiet():
         like = subject.answer(first_rows(training[0], 2))

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from types import CellType
 from typing import Any
 
@@ -17,7 +18,19 @@ from theodolite.evidence.batches import asked_batch, batches, distinct_batches, 
 from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, output_shapes, quiet, rebuilt, size_of
 from theodolite.evidence.kernel_machine import class_labels_of
 from theodolite.evidence.output_tail import least_loss, output_tail, reach
-from theodolite.evidence.thresholds import A_FEW, CRITICAL, LADDER, NEARLY_ALL, PART, ROUNDING, ROWS, SAME, STILL
+from theodolite.evidence.thresholds import (
+    A_FEW,
+    CRITICAL,
+    FEWEST,
+    LADDER,
+    NEARLY_ALL,
+    NOTHING,
+    PART,
+    ROUNDING,
+    ROWS,
+    SAME,
+    STILL,
+)
 from theodolite.io.batches import Batch
 
 FAR = 12.0
@@ -249,20 +262,99 @@ def falls_without_end(subject: Subject) -> bool:
     """
 
     def measured() -> bool:
-        batch = asked_batch(subject)
-        assert subject.model is not None and subject.loss is not None
-        with untouched(subject.model), torch.no_grad(), quiet():
-            answer = subject.answer(batch)
-        drawn = drawn_outputs(answer, batch.target)[0]
-        shapes = [output_shapes(t)[-1] for t in members_of(answer)]
+        answer, target = _asked(subject)
+        shapes, loss = [output_shapes(t)[-1] for t in members_of(answer)], subject.loss
+        assert loss is not None
 
-        def answered(outputs: list[Tensor]) -> Any:
-            return rebuilt(answer, [shape(z) for shape, z in zip(shapes, outputs, strict=True)])
+        def cost(outputs: list[Tensor]) -> Tensor:
+            return loss(rebuilt(answer, [shape(z) for shape, z in zip(shapes, outputs, strict=True)]), target)
 
-        loss, target = subject.loss, batch.target
-        return goes_down_for_good(lambda outputs: loss(answered(outputs), target), drawn)
+        return goes_down_for_good(cost, drawn_outputs(answer, target)[0])
 
     return bool(subject.once("falls without end", measured))
+
+
+def _asked(subject: Subject) -> tuple[Any, Any]:
+    """The model's answer to `asked_batch`, and its target."""
+    batch = asked_batch(subject)
+    assert subject.model is not None
+    with untouched(subject.model), torch.no_grad(), quiet():
+        return subject.answer(batch), batch.target
+
+
+def falls_as_its_gradient_says(subject: Subject) -> bool:
+    """Whether a small step of each of the outputs along its gradient changes the loss by as much as the gradient promises.
+
+    A loss that detaches part of what it is made of (a policy's advantage or importance weight) is descended on by something else
+    than its value: of two answers the one that costs less need not be better.
+    """
+
+    def measured() -> bool:
+        (answer, target), loss = _asked(subject), subject.loss
+        assert loss is not None
+        try:
+            kept = [_kept_promises(loss, answer, drawn, target) for drawn in drawn_outputs(answer, target, 3)]
+        except Exception:  # the loss refuses such answers
+            return True
+        return all(map(any, zip(*kept, strict=True)))  # where a loss has an edge one of three steps may cross it
+
+    return bool(subject.once("falls as its gradient says", measured))
+
+
+def _kept_promises(loss: Callable[[Any, Any], Tensor], answer: Any, drawn: list[Tensor], target: Any) -> list[bool]:
+    """Of each tensor, whether a step to and fro, of a hundredth of its size, changes the loss as its gradient promises."""
+
+    def value(outputs: list[Tensor]) -> Tensor:
+        torch.manual_seed(0)  # of a loss that draws
+        return loss(rebuilt(answer, outputs), target).sum()
+
+    kept = []
+    with untouched(None), torch.enable_grad(), quiet():
+        free = [z.to(torch.promote_types(z.dtype, torch.float32)).requires_grad_() for z in drawn]
+        slopes = torch.autograd.grad(value(free), free, materialize_grads=True)
+        for place, slope in enumerate(slopes):
+            most = float(slope.abs().max())
+            step = 0.01 * float(free[place].detach().square().mean().sqrt()) / most * slope if most else slope
+            there, back = (
+                float(value([z.detach() + way * step if z is free[place] else z.detach() for z in free]))
+                for way in (1, -1)
+            )
+            promised = 2 * float((slope * step).sum())
+            rounding = promised <= ROUNDING * max(abs(there), abs(back))
+            kept.append(rounding or not abs(there - back - promised) > NOTHING * promised)
+    return kept
+
+
+def shrinks_volumes(subject: Subject) -> bool:
+    """Whether the loss rises with the logarithm of the volume to which the model stretches the inputs, where it gives that.
+
+    An image of the inputs with the logarithm of the determinant of its slope is there for a density of the inputs: that of the
+    image times the volume, so that its negative logarithm falls with the second.
+    """
+    batch = first_rows(asked_batch(subject), FEWEST)
+    given = batch.tensors()
+    assert subject.model is not None and subject.loss is not None
+    if len(given) != 1 or len(batch.inputs) != 1 or not given[0].is_floating_point() or given[0][:1].numel() > ROWS:
+        return False
+    try:
+        with untouched(subject.model), torch.enable_grad(), quiet():
+            x = given[0].detach().clone().requires_grad_()
+            answer = subject.answer(replace(batch, inputs=(x,)))
+            own = members_of(answer)
+            if [t.shape for t in own] not in ([x.shape, x.shape[:1]], [x.shape, (len(x), 1)]) or x.ndim < 2:
+                return False
+            image, volume = own[0].flatten(1), own[1].detach()
+            rows = [torch.autograd.grad(column.sum(), x, retain_graph=True)[0] for column in image.unbind(1)]
+            truth = torch.linalg.slogdet(torch.stack([row.flatten(1) for row in rows], 1).double()).logabsdet
+            free = [t.detach().clone().requires_grad_() for t in own]
+            slope = torch.autograd.grad(subject.loss(rebuilt(answer, free), batch.target).sum(), free)[1].flatten()
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return False
+    size = float(truth.abs().max())
+    for sign in (1, -1):  # of the map, or of its inverse
+        if float((sign * volume.flatten().double() - truth).abs().max()) <= NOTHING * size and size > NOTHING:
+            return bool((sign * slope > 0).all())
+    return False
 
 
 def is_turned_round(subject: Subject) -> bool:
