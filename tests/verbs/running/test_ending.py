@@ -76,3 +76,30 @@ def test_a_column_of_answers_beside_a_row_of_targets_is_told_of_a_loss_of_ones_o
         told = json.loads((tmp_path / "run" / "run.json").read_text())["diagnosis"]
         named = [f["name"] for f in told["findings"] if f["severity"] != "note"]
         assert named == ([] if place else ["loss-mismatched"])
+
+
+FOLDS = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(120, 4)
+y = x.sum(1, keepdim=True)
+for fold in range(3):
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(60):
+        rows = torch.randint(120, (16,))
+        loss = nn.functional.mse_loss(model(x[rows]), y[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_models_that_are_trained_after_the_watched_one_are_mentioned(tmp_path, warm):
+    (tmp_path / "folds.py").write_text(FOLDS)
+    watched = warm.ran(["-m", "theodolite", "run", "folds.py"], tmp_path)
+    assert "the script also trained 2 more models, in 120 steps, which were not watched" in watched.stderr
+    (tmp_path / "folds.py").write_text(FOLDS.replace("range(3)", "range(1)"))
+    watched = warm.ran(["-m", "theodolite", "run", "folds.py"], tmp_path)
+    assert "watching Linear" in watched.stderr and "also trained" not in watched.stderr

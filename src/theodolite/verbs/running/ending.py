@@ -71,6 +71,12 @@ def end(observer: Observer, *, diagnose: bool = True, budget: float = math.nan, 
     found = _diagnosed(watch, budget)
     watch.html(out / "run.html")
     watch.json(out / "run.json")
+    others, steps = observer.trained_beside()
+    if others:
+        models = "one more model" if others == 1 else f"{others:,} more models"
+        said(
+            f"the script also trained {models}, in {steps:,} steps, which {'was' if others == 1 else 'were'} not watched"
+        )
     said(f"{found.headline} ({from_here(out / 'run.html')})")
     for finding in found.findings[:SHOWN]:
         said(f"{'note' if finding.severity == 'note' else 'fix'} for {finding.name}: {finding.remedy}")

@@ -879,6 +879,14 @@ class Observer:
         """The optimizers of which only values of the loss are known, the largest first."""
         return sorted((seen for seen in self._seen.values() if seen.records), key=lambda seen: -seen.size)
 
+    def trained_beside(self) -> tuple[int, int]:
+        """How many models a script trained that the watch does not see, such as those of later folds, and in how many steps."""
+        assert self.watch is not None
+        own = {id(p) for p in self.watch.model.parameters()} | (set() if self.hand else _held_by(self.optimizer))
+        other = [(_held_by(seen.optimizer), seen.steps) for seen in self._seen.values() if seen.steps >= FEWEST]
+        beside = [(held, steps) for held, steps in other if not held & own]
+        return len({frozenset(held) for held, _ in beside}), sum(steps for _, steps in beside)
+
     def finish(self) -> None:
         """The script is over: a last step by hand is counted, and a watch on what was never trained is dropped."""
         if idle := self._idle_schedule():
