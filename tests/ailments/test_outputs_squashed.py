@@ -5,8 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import theodolite as th
 from fixtures.fresh import digits_like, number_like, stack
 from fixtures.judging import alarms
+from fixtures.trained import batches_of, clouds, network, trained
 
 
 def _softmax(seed: int) -> dict[str, object]:
@@ -126,3 +128,15 @@ def test_a_function_on_some_of_the_outputs(probability):
     y = torch.cat([(torch.rand(128, 1, 5, 5) < 0.2).float(), torch.randn(128, 2, 5, 5)], 1)
     given = {"model": Detector(probability), "data": (torch.randn(128, 1, 5, 5), y), "loss": loss}
     assert bool(alarms("outputs-squashed", given)) == probability
+
+
+def test_a_run_that_learned_most_is_told_what_a_copy_without_the_function_reaches_and_no_larger_step():
+    """Behind a sigmoid ten times the step helps, too; without it that step would be far too large."""
+    x, y = clouds(0, 1024, spread=1.2)
+    model = nn.Sequential(*network(0), nn.Sigmoid())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    run = trained(model, optimizer, batches_of(x, y, 32), validation=clouds(1, 512, spread=1.2), steps=300)
+    known = {name: run[name] for name in ("data", "loss", "optimizer", "validation", "origin")}
+    found = th.diagnose(model, **known).findings
+    assert [f.name for f in found if f.severity != "note"] == ["outputs-squashed"]
+    assert "Tried on a copy" in found[0].says

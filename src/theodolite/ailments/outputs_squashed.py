@@ -9,6 +9,7 @@ reached but outputs are cut on one side (a ReLU on logits), the same training wi
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,35 +30,65 @@ from theodolite.io.batches import Batch
 PLAIN = "remove the last activation: this loss expects the plain outputs of the last layer"
 
 
+@dataclass(frozen=True)
+class Squash:
+    """The least loss with the function after the last layers, without it, and when ignoring the input."""
+
+    floor: float
+    free: float
+    constant: float
+    says: str
+
+    @property
+    def gap(self) -> float:
+        """The share of the attainable fall of the loss that is out of reach."""
+        return (self.floor - self.free) / (self.constant - self.free)
+
+
+def squash(subject: Subject) -> Squash | None:
+    """The floor that the last activation puts under the loss, where that is above the least of any outputs."""
+
+    def measured() -> Squash | None:
+        tail = output_tail(subject) if is_finite(subject) else None
+        constant = constant_loss(subject)
+        if tail is None or tail.plain or constant != constant or task(subject).coupled:
+            return None  # where answers are compared with each other, what squashes them is part of the loss
+        try:
+            floor, free = floors(tail)
+        except (
+            RuntimeError,
+            ValueError,
+            IndexError,
+        ):  # the loss refuses outputs outside its range: it asks for a squash
+            return None
+        words = _range(tail)
+        if not words or not constant > free or not floor - free > NOTHING * (constant - free):
+            return None
+        says = (
+            f"The function after layer {_squashed_layers(tail)} squashes the outputs: they are {words}, so the loss cannot fall "
+            f"below {figure(floor)}. Without it the loss could reach {_least(free, constant)}; ignoring the "
+            f"input gives {figure(constant)}."
+        )
+        return Squash(floor, free, constant, says)
+
+    found: Squash | None = subject.once("squash", measured)
+    return found
+
+
 def judge(subject: Subject) -> Iterator[Finding]:
-    tail = output_tail(subject) if is_finite(subject) else None
-    constant = constant_loss(subject)
-    if tail is None or tail.plain or constant != constant or task(subject).coupled:
-        return  # where answers are compared with each other, what squashes them is part of the loss
-    try:
-        floor, free = floors(tail)
-    except (
-        RuntimeError,
-        ValueError,
-        IndexError,
-    ):  # the loss refuses outputs outside its range: then it asks for a squash
-        return
-    words, where = _range(tail), _squashed_layers(tail)
-    gap = (floor - free) / (constant - free) if constant > free else 0.0
-    if not words or not gap > NOTHING:
+    found, tail = squash(subject), output_tail(subject) if is_finite(subject) else None
+    if found is None or tail is None:
         return
     learned = present_skill(subject)
-    severe = gap > CRITICAL and not learned >= CRITICAL
+    severe = found.gap > CRITICAL and not learned >= CRITICAL
     remedy, suggested = _remedy(tail)
     yield Finding(
-        severity="critical" if severe else "warning" if gap > WORTH else "note",
-        where=where,
-        says=f"The function after layer {where} squashes the outputs: they are {words}, so the loss cannot fall "
-        f"below {figure(floor)}. Without it the loss could reach {_least(free, constant)}; ignoring the "
-        f"input gives {figure(constant)}.",
+        severity="critical" if severe else "warning" if found.gap > WORTH else "note",
+        where=_squashed_layers(tail),
+        says=found.says,
         remedy=remedy,
         suggested=suggested,
-        evidence=(evidence("least loss within reach", floor), evidence("least loss of any output", free)),
+        evidence=(evidence("least loss within reach", found.floor), evidence("least loss of any output", found.free)),
     )
 
 
@@ -108,20 +139,25 @@ def _remedy(tail: OutputTail) -> tuple[str, dict[str, str]]:
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
-    """Training on the last layer's own output, where what follows cuts it on one side."""
+    """Training on the last layer's own output, where what follows cuts it on one side, or puts a floor under the loss."""
     tail = output_tail(subject) if is_finite(subject) else None
     if tail is None or tail.plain or tail.given.shape != tail.outputs.shape or task(subject).coupled:
         return
-    low, high = reach(tail)
+    (low, high), found = reach(tail), squash(subject)
     where = _squashed_layers(tail)
-    if high - low < THOUSANDFOLD or not low > -THOUSANDFOLD or task(subject).kind == "unknown":
+    cut_below = high - low >= THOUSANDFOLD and low > -THOUSANDFOLD
+    if not (cut_below or found) or task(subject).kind == "unknown":
         return
     bare = Change("without the last activation", prepare=partial(_bypass, tail.layers))
     classes = "" if task(subject).kind == "numbers" else ": class scores must be unbounded"
-    says = f"The activation after layer {where} keeps outputs from going below {low:.3g}{classes}."
+    says = (
+        found.says
+        if found
+        else f"The activation after layer {where} keeps outputs from going below {low:.3g}{classes}."
+    )
     gone = {"remove": "last activation"}
     yield Intervention(bare, found_by(says, PLAIN, gone, where=where), rank=9, sign=True)
-    entropy = cross_entropy_for(subject)
+    entropy = cross_entropy_for(subject) if cut_below else None
     if entropy is not None:
         loss: Callable[[nn.Module, Batch], Tensor] = entropy_loss(subject, entropy)
         change = Change(
