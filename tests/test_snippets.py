@@ -109,7 +109,7 @@ def made(folder):
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["0"]}
     (folder / "adapter" / "adapter_config.json").write_text(json.dumps(config))
     rows = np.random.default_rng(0).normal(size=(64, 8)).astype("float32")
-    for name in ("test.npz", "train.npz"):
+    for name in ("test.npz", "train.npz", "x.npz"):
         np.savez(folder / name, x=rows, y=np.arange(64) % 3)
     (folder / "train.py").write_text(TRAINING)
     (folder / "examples").mkdir()

@@ -49,8 +49,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if shrinks_volumes(subject):
         yield Finding(
             severity="critical",
-            says="The loss has the sign of the volume wrong: it rises with the logarithm of the determinant that the model gives "
-            "beside its outputs, so a map that shrinks all inputs to a point is best.",
+            says="The loss has the sign of the volume wrong: it rises with the logarithm of the determinant that the model "
+            "returns with its outputs, so a map that shrinks all inputs to a point is best.",
             remedy="loss = -(base.log_prob(z) + log_det).mean(): the density of the inputs is that of z times the volume",
         )
         return
