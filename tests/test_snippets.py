@@ -116,7 +116,8 @@ def made(folder):
     shutil.copy(ROOT / "examples" / "train.py", folder / "examples")
     (folder / "mypackage").mkdir()
     code = "from torch import nn\n\n\ndef model():\n    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))\n"
-    (folder / "mypackage" / "zoo.py").write_text(code)
+    for place in ("mypackage/zoo.py", "zoo.py"):
+        (folder / place).write_text(code)
 
 
 TRAINING = """import torch
