@@ -43,10 +43,9 @@ class _Commands:
 
     def add_parser(self, name: str, *, help: str) -> argparse.ArgumentParser:
         """A command with its one line."""
-        made: argparse.ArgumentParser = self.found.add_parser(
+        return self.found.add_parser(
             name, help=help, description=help[0].upper() + help[1:] + ("" if help.endswith("?") else ".")
         )
-        return made
 
 
 class _Parser(argparse.ArgumentParser):

@@ -87,20 +87,17 @@ def _about(words: str) -> list[str]:
 
 def law(name: str) -> Law:
     """The law of that name."""
-    found: Law = _imported(name, "law")
-    return found
+    return _imported(name, "law")
 
 
 def instrument(name: str) -> Instrument:
     """The instrument of that name."""
-    found: Instrument = _imported(name, "instrument")
-    return found
+    return _imported(name, "instrument")
 
 
 def ailment(name: str) -> Ailment:
     """The ailment of that name."""
-    found: Ailment = _imported(name, "ailment")
-    return found
+    return _imported(name, "ailment")
 
 
 @functools.cache
@@ -159,8 +156,7 @@ def stated(name: str) -> Law | Instrument:
     if found.kind not in names:
         return law(name) if found.kind == "law" else instrument(name)
     known = {"name": found.name, "topic": found.topic} if found.kind == "law" else {"name": found.name}
-    made: Law | Instrument = replace(names[found.kind], **known)
-    return made
+    return replace(names[found.kind], **known)
 
 
 def _heavy(node: ast.stmt) -> bool:

@@ -158,7 +158,7 @@ class SelfAttention(nn.Module):
         channels = query.shape[-1]
         logits = query @ key.mT / (channels if self.key is None else channels**0.5)
         weights = logits.softmax(-1) if self.weighting == "softmax" else logits
-        return self.output((weights @ value).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        return self.output((weights @ value).transpose(1, 2).flatten(2))
 
     def _apart(self, x: Tensor) -> Tensor:
         """(n, length, heads * channels) as (n, heads, length, channels)."""

@@ -50,8 +50,7 @@ def unscaled_inputs(subject: Subject) -> InputScales | None:
         center[~codes], width[~codes] = scales.center.to(center), scales.width.to(width)
         return replace(scales, center=center, width=width)
 
-    found: InputScales | None = subject.once("unscaled inputs", measured)
-    return found
+    return subject.once("unscaled inputs", measured)
 
 
 def _codes(subject: Subject, x: Tensor) -> Tensor | None:
@@ -220,7 +219,7 @@ def _on_a_log_scale(subject: Subject) -> Any:
             )
 
         keywords = {name: logged(value) for name, value in batch.keywords.items()}
-        return inner(replace(batch, inputs=tuple(map(logged, batch.inputs)), keywords=keywords))  # type: ignore[no-any-return]
+        return inner(replace(batch, inputs=tuple(map(logged, batch.inputs)), keywords=keywords))
 
     return rows
 

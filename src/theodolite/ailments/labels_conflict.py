@@ -133,8 +133,7 @@ def _groups(inputs: tuple[Tensor, ...]) -> Tensor:
             )
         )
     exact = torch.cat(marks, 1)
-    group: Tensor = torch.unique(torch.round(exact * 1e3), dim=0, return_inverse=True)[1]
-    return group
+    return torch.unique(torch.round(exact * 1e3), dim=0, return_inverse=True)[1]
 
 
 def _classes(groups: Tensor, distinct: int, classes: Tensor) -> tuple[Tensor, float]:

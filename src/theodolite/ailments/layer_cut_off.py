@@ -81,8 +81,7 @@ def cut_and_unused(subject: Subject) -> tuple[list[str], list[str]]:
         # with no gradient at all what the loss does not depend on is not at fault
         return cut, unused if signs.gradient_norm > 0 else []
 
-    found: tuple[list[str], list[str]] = subject.once("cut off", measured)
-    return found
+    return subject.once("cut off", measured)
 
 
 def _reads_one_state(subject: Subject, unused: Sequence[str]) -> list[str]:

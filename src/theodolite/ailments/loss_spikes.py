@@ -8,8 +8,6 @@ step on it does not make the loss of other samples jump). If none of the three e
 or a batch that a run has made up for, so that it ends with nearly all that can be won, is a note.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

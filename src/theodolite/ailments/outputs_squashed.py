@@ -71,8 +71,7 @@ def squash(subject: Subject) -> Squash | None:
         )
         return Squash(floor, free, constant, says)
 
-    found: Squash | None = subject.once("squash", measured)
-    return found
+    return subject.once("squash", measured)
 
 
 def judge(subject: Subject) -> Iterator[Finding]:

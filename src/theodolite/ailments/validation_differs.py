@@ -34,8 +34,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def differences(subject: Subject) -> tuple[Finding, ...]:
     """The finding, if there is one: what a network lacks on such data says nothing of what it has learned by heart."""
-    found: tuple[Finding, ...] = subject.once("validation differs", lambda: tuple(_found(subject)))
-    return found
+    return subject.once("validation differs", lambda: tuple(_found(subject)))
 
 
 def _found(subject: Subject) -> Iterator[Finding]:

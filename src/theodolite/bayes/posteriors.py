@@ -67,8 +67,7 @@ class LinearPosterior:
     def weights(self) -> Tensor:
         r"""$\theta_*$, the shortest weights that fit: the posterior mean, whatever the widths."""
         U, s, V = self._svd
-        found: Tensor = V.mH @ ((U.mH @ self.y) / s)
-        return found
+        return V.mH @ ((U.mH @ self.y) / s)
 
     @cached_property
     def evidence(self) -> Estimate:

@@ -50,8 +50,7 @@ def array_of(matrix: torch.Tensor | Array) -> Array:
         return matrix
     plain = matrix.detach().cpu()
     known = plain.dtype in (torch.float64, torch.float32, torch.float16, torch.complex64, torch.complex128)
-    found: Array = (plain if known else plain.float()).numpy()
-    return found
+    return (plain if known else plain.float()).numpy()
 
 
 def is_elsewhere(value: Any) -> bool:
@@ -71,8 +70,7 @@ def kind_of(dtype: Any) -> str:
 
 def dtype_of(kind: str) -> torch.dtype:
     """Torch's type of that name."""
-    found: torch.dtype = getattr(torch, kind)
-    return found
+    return getattr(torch, kind)
 
 
 SPACING = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}

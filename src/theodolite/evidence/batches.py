@@ -37,8 +37,7 @@ WHOLE = 2.0
 
 def batches(subject: Subject) -> tuple[Batch, ...]:
     """Some batches of the data, as training has them, on the model's device; batches are thinned where a step is dear."""
-    found: tuple[Batch, ...] = subject.once("batches", lambda: _read(subject, subject.data))
-    return found
+    return subject.once("batches", lambda: _read(subject, subject.data))
 
 
 def asked_batch(subject: Subject) -> Batch:
@@ -52,14 +51,12 @@ def asked_batch(subject: Subject) -> Batch:
         numbers = sum(t[:1].numel() for t in members_of(answer))
         return first_rows(whole, max(A_FEW, AT_ONCE // max(1, numbers)))
 
-    found: Batch = subject.once("asked batch", measured)
-    return found
+    return subject.once("asked batch", measured)
 
 
 def validation_batches(subject: Subject) -> tuple[Batch, ...]:
     """Some batches of the validation data."""
-    found: tuple[Batch, ...] = subject.once("validation batches", lambda: _read(subject, subject.validation))
-    return found
+    return subject.once("validation batches", lambda: _read(subject, subject.validation))
 
 
 def price(subject: Subject) -> Price:
@@ -87,8 +84,7 @@ def price(subject: Subject) -> Price:
             each = [counted_price(model, lambda one=one: passed(one), 1) for one in some]  # type: ignore[misc]
         return Price(0.0, sum(one.forward(1) for one in each) / len(each), update=each[0].update)
 
-    found: Price = subject.once("price", counted)
-    return found
+    return subject.once("price", counted)
 
 
 def is_thinned(subject: Subject) -> bool:
@@ -191,8 +187,7 @@ def training_and_held_out(subject: Subject) -> tuple[Sequence[Batch], Sequence[B
         training, held = _split(batches(subject))
         return training, _held_parts(subject, held)
 
-    found: tuple[Sequence[Batch], Sequence[Batch]] = subject.once("split", measured)
-    return found
+    return subject.once("split", measured)
 
 
 def _split(whole: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
@@ -268,8 +263,7 @@ def distinct_batches(subject: Subject) -> Sequence[Batch]:
             found += [batch if bool(new.all()) else batch.picked(new)] if bool(new.any()) else []
         return found
 
-    found: Sequence[Batch] = subject.once("distinct batches", measured)
-    return found
+    return subject.once("distinct batches", measured)
 
 
 def samples(subject: Subject) -> Sample | None:
@@ -282,8 +276,7 @@ def samples(subject: Subject) -> Sample | None:
         found = sample_of(distinct_batches(subject))
         return found if found is None or reads_targets(subject) else Sample(found.inputs, None)
 
-    found: Sample | None = subject.once("samples", measured)
-    return found
+    return subject.once("samples", measured)
 
 
 def reads_targets(subject: Subject) -> bool:
@@ -359,8 +352,7 @@ def validation_parts(subject: Subject) -> Sequence[Batch]:
         rows = [[i for i, label in enumerate(_labels(b)) for _ in range(often.get(label, 1))] for b in found]
         return [rows_of(b, torch.tensor(r, device=b.target.device)) for b, r in zip(found, rows, strict=True)]
 
-    found: Sequence[Batch] = subject.once("validation parts", cut)
-    return found
+    return subject.once("validation parts", cut)
 
 
 def times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:

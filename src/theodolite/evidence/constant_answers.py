@@ -41,8 +41,7 @@ def held_out_constant(subject: Subject) -> tuple[float, list[float]]:
     def measured() -> tuple[float, list[float]]:
         return _constant_on(subject, training_and_held_out(subject)[1], own=bool(validation_parts(subject)))
 
-    found: tuple[float, list[float]] = subject.once("held-out constant", measured)
-    return found
+    return subject.once("held-out constant", measured)
 
 
 def _constant_on(subject: Subject, parts: Sequence[Batch], *, own: bool = False) -> tuple[float, list[float]]:
@@ -130,8 +129,7 @@ def _equal_answers(subject: Subject, batch: Batch, seed: int = 0) -> float:
 
 def best_constants(subject: Subject) -> list[Callable[[int], Any]]:
     """The best answers that ignore their input, each a function of how many samples are answered."""
-    found: list[Callable[[int], Any]] = subject.once("constants", lambda: _fitted_constants(subject))
-    return found
+    return subject.once("constants", lambda: _fitted_constants(subject))
 
 
 def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:

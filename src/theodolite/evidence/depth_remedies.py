@@ -189,8 +189,7 @@ def with_paths(names: Sequence[str], model: nn.Module, optimizer: torch.optim.Op
     depth = math.sqrt(max(1, len(names)))
 
     def around(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        whole: Tensor = args[0] + output / depth
-        return whole
+        return args[0] + output / depth
 
     for name in names:
         model.get_submodule(name).register_forward_hook(around)

@@ -5,8 +5,6 @@ What the run has lost is the share of the skill of the best arm that it has not.
 its signs look like.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

@@ -266,8 +266,7 @@ def _predicted(kernel: Tensor, n: int, y: Tensor) -> Tensor:
     errors = {r: float(leave_one_out_residuals(inner, y - mean, ridge=r * size).square().mean()) for r in RIDGES}
     ridge = min(errors, key=lambda r: errors[r]) * size
     weights = torch.linalg.solve(inner + ridge * torch.eye(n, dtype=inner.dtype), y - mean)
-    told: Tensor = kernel[n:, :n] @ weights + mean
-    return told
+    return kernel[n:, :n] @ weights + mean
 
 
 def classes_in(target: Tensor | None) -> Tensor | None:

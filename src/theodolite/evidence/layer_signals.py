@@ -22,8 +22,7 @@ from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns, vita
 
 def signals(subject: Subject) -> VitalSigns | None:
     """Every layer at the present weights, in training mode; None without a loss, or where its own forward fails."""
-    found: VitalSigns | None = subject.once("signals", lambda: _signals(subject, None))
-    return found
+    return subject.once("signals", lambda: _signals(subject, None))
 
 
 def signals_at_start(subject: Subject) -> VitalSigns | None:
@@ -31,8 +30,7 @@ def signals_at_start(subject: Subject) -> VitalSigns | None:
     before = origin_tensors(subject)
     if before is None:
         return signals(subject)
-    found: VitalSigns | None = subject.once("signals at start", lambda: _signals(subject, before))
-    return found
+    return subject.once("signals at start", lambda: _signals(subject, before))
 
 
 def _signals(subject: Subject, weights: Mapping[str, Tensor] | None) -> VitalSigns | None:

@@ -49,8 +49,7 @@ def drawn_answers(subject: Subject) -> list[Tensor]:
             return []
         return [drawn[0] for drawn in drawn_outputs(own, batch.target, 3)]
 
-    found: list[Tensor] = subject.once("drawn answers", measured)
-    return found
+    return subject.once("drawn answers", measured)
 
 
 def _values(subject: Subject, answers: list[Any], target: Any) -> list[float]:

@@ -62,8 +62,7 @@ class OutputTail:
 
 def output_tail(subject: Subject) -> OutputTail | None:
     """The tail behind the layers that ran last; None where it holds weights of its own or nothing can be told."""
-    found: OutputTail | None = subject.once("output tail", lambda: _tail(subject))
-    return found
+    return subject.once("output tail", lambda: _tail(subject))
 
 
 def _tail(subject: Subject) -> OutputTail | None:

@@ -23,8 +23,7 @@ def origin_tensors(subject: Subject) -> Mapping[str, Tensor] | None:
     def read() -> dict[str, Tensor]:
         return {name: torch.as_tensor(weight.read()) for name, weight in subject.origin.items()}
 
-    found: dict[str, Tensor] = subject.once("origin tensors", read)
-    return found
+    return subject.once("origin tensors", read)
 
 
 def was_trained(subject: Subject) -> bool:
@@ -170,8 +169,7 @@ def beginning(subject: Subject) -> Mapping[str, Tensor] | None:
     known = origin_tensors(subject)
     if known is not None or not was_trained(subject):
         return known
-    found: Mapping[str, Tensor] | None = subject.once("drawn again", lambda: drawn_anew(subject.model))
-    return found
+    return subject.once("drawn again", lambda: drawn_anew(subject.model))
 
 
 def drawn_anew(model: nn.Module | None) -> dict[str, Tensor] | None:

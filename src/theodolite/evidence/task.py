@@ -125,8 +125,7 @@ class Score:
 
 def task(subject: Subject) -> Task:
     """What outputs and targets mean here."""
-    found: Task = subject.once("task", lambda: _found(subject))
-    return found
+    return subject.once("task", lambda: _found(subject))
 
 
 def is_language(subject: Subject) -> bool:
@@ -139,8 +138,7 @@ def is_language(subject: Subject) -> bool:
 
 def scores(subject: Subject) -> tuple[Score | None, Score | None]:
     """Those on the data that the model is trained on, and on validation data, in evaluation mode; None where there are none."""
-    found: tuple[Score | None, Score | None] = subject.once("scores", lambda: _scores(subject))
-    return found
+    return subject.once("scores", lambda: _scores(subject))
 
 
 def _scores(subject: Subject) -> tuple[Score | None, Score | None]:
@@ -219,8 +217,7 @@ def is_finite(subject: Subject) -> bool:
 
 def class_counts(subject: Subject) -> Tensor | None:
     """How often each class occurs in the training data; None where targets are not classes."""
-    found: Tensor | None = subject.once("class counts", lambda: _counted(subject, distinct_batches(subject)))
-    return found
+    return subject.once("class counts", lambda: _counted(subject, distinct_batches(subject)))
 
 
 def _counted(subject: Subject, parts: Sequence[Batch]) -> Tensor | None:

@@ -32,8 +32,7 @@ class TokenFloors:
 
 def token_floors(subject: Subject) -> TokenFloors | None:
     """The floors of the subject's tokens; None where inputs are no tokens with a target at each place."""
-    found: TokenFloors | None = subject.once("token floors", lambda: _measured(subject))
-    return found
+    return subject.once("token floors", lambda: _measured(subject))
 
 
 def sequence_of(subject: Subject, which: int = 0) -> tuple[Tensor, Tensor, Tensor] | None:

@@ -346,8 +346,7 @@ def present_score(subject: Subject) -> Score | None:
             return None
         return found if found is not None and math.isfinite(found.loss) else None
 
-    found: Score | None = subject.once("present score", measured)
-    return found
+    return subject.once("present score", measured)
 
 
 @dataclass(frozen=True)

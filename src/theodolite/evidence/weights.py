@@ -65,8 +65,7 @@ class WeightFacts:
 
 def weight_facts(subject: Subject) -> dict[str, WeightFacts]:
     """The facts of every floating tensor of a model or checkpoint that can be read, each read once."""
-    found: dict[str, WeightFacts] = subject.once("weight facts", lambda: _all_facts(subject))
-    return found
+    return subject.once("weight facts", lambda: _all_facts(subject))
 
 
 def _all_facts(subject: Subject) -> dict[str, WeightFacts]:
@@ -76,7 +75,7 @@ def _all_facts(subject: Subject) -> dict[str, WeightFacts]:
 
     def facts(name: str) -> WeightFacts | None:
         if name in told:
-            return told[name]  # type: ignore[no-any-return]
+            return told[name]
         try:
             values = weights[name].values()
         except (OSError, RuntimeError, ValueError, KeyError, EOFError):  # a missing shard, a truncated file

@@ -71,17 +71,17 @@ def _wider(module: nn.Module, given: int, made: int) -> nn.Module | None:
     if isinstance(module, CONVOLUTIONS):
         groups = one.groups * given if one.groups == one.in_channels else one.groups
         shape = (one.kernel_size, one.stride, one.padding, one.dilation, groups, one.bias is not None, one.padding_mode)
-        return type(one)(one.in_channels * given, one.out_channels * made, *shape)  # type: ignore[no-any-return]
+        return type(one)(one.in_channels * given, one.out_channels * made, *shape)
     if isinstance(module, nn.Embedding):
         return nn.Embedding(module.num_embeddings, module.embedding_dim * made, module.padding_idx)
     if isinstance(module, NORMS):
         sizes = (one.num_features * made, one.eps, one.momentum, one.affine, one.track_running_stats)
-        return type(one)(*sizes)  # type: ignore[no-any-return]
+        return type(one)(*sizes)
     if isinstance(module, nn.LayerNorm) and len(module.normalized_shape) == 1:
         return nn.LayerNorm(module.normalized_shape[0] * made, module.eps, module.elementwise_affine)
     if isinstance(module, nn.RNNBase) and not one.proj_size:
         options = {"num_layers": one.num_layers, "batch_first": one.batch_first, "bidirectional": one.bidirectional}
-        return type(one)(one.input_size * given, one.hidden_size * made, **options)  # type: ignore[no-any-return]
+        return type(one)(one.input_size * given, one.hidden_size * made, **options)
     own = dict(module.named_parameters(recurse=False))
     if own and type(module).__module__.startswith("torch.nn"):
         return None

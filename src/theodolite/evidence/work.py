@@ -59,8 +59,7 @@ class Work:
 
 def work_of(subject: Subject) -> Work:
     """The subject's account; without end where nobody set a budget."""
-    found: Work = subject.once("work", Work)
-    return found
+    return subject.once("work", Work)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ def schema(kind: str) -> dict[str, Any]:
     if kind not in KINDS:
         raise InputError(f"expected a kind among {', '.join(KINDS)}, got {kind!r}; choose one of them")
     text = (Path(__file__).parent / "schemas" / f"{kind}.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return json.loads(text)
 
 
 def stamped(kind: str, document: Any) -> Any:

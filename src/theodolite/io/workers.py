@@ -102,8 +102,7 @@ class Processes:
             self._pool = ProcessPoolExecutor(
                 max_workers=self.count, timeout=60, initializer=_end_with, initargs=(os.getpid(),)
             )
-        made: Future[Result] = self._pool.submit(_alone, function, task)
-        return made
+        return self._pool.submit(_alone, function, task)
 
 
 def _on_processes(function: Callable[..., Result], tasks: Tasks, processes: Processes) -> Iterator[tuple[int, Result]]:

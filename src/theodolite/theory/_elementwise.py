@@ -127,8 +127,7 @@ def nonlinearity(name: str) -> Nonlinearity | None:
     """
     if name not in _file_names():
         return None
-    found: Nonlinearity = importlib.import_module(f"theodolite.theory.nonlinearities.{name}").nonlinearity
-    return found
+    return importlib.import_module(f"theodolite.theory.nonlinearities.{name}").nonlinearity
 
 
 @functools.cache

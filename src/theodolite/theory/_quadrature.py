@@ -313,5 +313,4 @@ def _inner(integrand: Function, edges: Array, center: Array, *, sine: float, sec
     y, weights = panel_nodes(left[row, column], right[row, column])
     weights = weights * np.exp(-0.5 * y * y) / math.sqrt(2 * math.pi)
     values = integrand(second * (center[row, None] + sine * y))
-    sums: Array = np.bincount(row, weights=(weights * values).sum(1), minlength=len(center)).astype(np.float64)
-    return sums
+    return np.bincount(row, weights=(weights * values).sum(1), minlength=len(center)).astype(np.float64)

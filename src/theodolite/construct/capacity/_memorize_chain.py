@@ -154,5 +154,4 @@ def _unsaturated(slots: Slots, g: int, slot: Integers, slope: Floats, y: Floats)
     reach = np.abs(slope)
     left, right = slots.left[g, slot], slots.right[g, slot]
     short = (reach * left < (1 + upward * y)) | (reach * right < (1 - upward * y))
-    found: Floats = short.any(0)
-    return found
+    return short.any(0)

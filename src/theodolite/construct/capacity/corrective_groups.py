@@ -71,11 +71,9 @@ def least_squares(features: Tensor, targets: Tensor) -> Tensor:
     diagonal = r.diagonal().abs()
     if not bool((diagonal > 1e-12 * diagonal.max()).all()):
         if features.is_cuda:
-            solution: Tensor = torch.linalg.pinv(features, rtol=1e-12) @ targets
-            return solution
+            return torch.linalg.pinv(features, rtol=1e-12) @ targets
         # Not gelsy: torch hands LAPACK pivots that are not set, and the solution changes from call to call
-        singular: Tensor = torch.linalg.lstsq(features, targets, rcond=1e-12, driver="gelsd").solution
-        return singular
+        return torch.linalg.lstsq(features, targets, rcond=1e-12, driver="gelsd").solution
     found = torch.zeros(features.shape[1], targets.shape[1], dtype=features.dtype, device=features.device)
     for _ in range(2):
         rest = targets - features @ found

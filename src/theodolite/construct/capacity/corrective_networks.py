@@ -80,8 +80,7 @@ def _on_sphere(x: Tensor, center: Tensor, scale: Tensor, *, lift: bool) -> Tenso
     if lift:
         u = (x - center) / scale
         x = torch.cat([u, torch.ones_like(u[..., :1])], -1)
-    unit: Tensor = x / x.norm(dim=-1, keepdim=True)
-    return unit
+    return x / x.norm(dim=-1, keepdim=True)
 
 
 @torch.no_grad()

@@ -65,5 +65,4 @@ def unrolled_length(points: Tensor) -> Tensor:
 def rotated(points: Tensor, columns: int, *, generator: torch.Generator) -> Tensor:
     """The same points turned into so many columns: distances stay."""
     basis = torch.linalg.qr(torch.randn(columns, points.shape[1], generator=generator, dtype=torch.float64))[0]
-    turned: Tensor = points @ basis.T
-    return turned
+    return points @ basis.T

@@ -48,7 +48,7 @@ class _Map(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
-        return _Map.apply(tangents[0], ctx.operator, ctx.transposed)  # type: ignore[no-any-return, no-untyped-call]
+        return _Map.apply(tangents[0], ctx.operator, ctx.transposed)  # type: ignore[no-untyped-call]
 
     @staticmethod
     def vmap(info: Any, dims: tuple[int, ...], x: Tensor, operator: LinearMap, transposed: bool) -> tuple[Tensor, int]:
@@ -57,7 +57,7 @@ class _Map(torch.autograd.Function):
 
 def mapped(x: Tensor, operator: LinearMap) -> Tensor:
     """The operator's image of ``x``, differentiable in ``x``."""
-    return _Map.apply(x, operator, False)  # type: ignore[no-any-return, no-untyped-call]
+    return _Map.apply(x, operator, False)  # type: ignore[no-untyped-call]
 
 
 class Fastfood(nn.Module):

@@ -125,8 +125,7 @@ def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) ->
     """So many samples, evenly spread over the data, in batches of at most a size; the data themselves where all are asked for."""
     whole = sample_count(subject)
     if samples >= whole and batch_size is None:
-        data: Batches = subject.data
-        return data
+        return subject.data
     kept: list[Batch] = []
     start = 0
     for batch in subject.batches():

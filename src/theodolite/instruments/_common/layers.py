@@ -83,14 +83,12 @@ def signals_of(subject: Subject) -> tuple[Signal, ...]:
 
     state = weights_state(subject.model)
     if subject.seen.get("features at") == state:
-        seen: tuple[Signal, ...] = subject.seen["features"].signals
-        return seen
+        return subject.seen["features"].signals
     if subject.seen.get("signals", (None,))[0] != state:
         batch = next(subject.batches())
         found = signals(subject.model, *batch.inputs, **batch.keywords) if len(batch) > 1 else ()
         subject.seen["signals"] = state, found
-    known: tuple[Signal, ...] = subject.seen["signals"][1]
-    return known
+    return subject.seen["signals"][1]
 
 
 def signal_activation(signal: Signal) -> Activation | None:

@@ -212,8 +212,7 @@ def _part(name: str) -> WeightPart:
         return _FINITE
     if name == "weight_facts":
         return of_weight
-    found: WeightPart = importlib.import_module(f"theodolite.instruments._common.{name}").of_weight
-    return found
+    return importlib.import_module(f"theodolite.instruments._common.{name}").of_weight
 
 
 def _is_there(held: InHand) -> tuple[Any, Arrays]:

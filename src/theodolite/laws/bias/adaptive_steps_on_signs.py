@@ -39,8 +39,7 @@ def measure(
         return outside_span(x, w).tolist()
     turn = random_rotation(FEATURES, generator)
     there = learned(x @ turn.T, y)  # the weights for turned data, which should be the turned weights
-    change: list[float] = ((there - w @ turn.T).norm(dim=1) / w.norm(dim=1)).tolist()
-    return change
+    return ((there - w @ turn.T).norm(dim=1) / w.norm(dim=1)).tolist()
 
 
 law = Law(

@@ -25,8 +25,7 @@ def measure(
     mean = _answers(x, y, drawn, examples).mean(2)
     average = _answers(x, y, torch.zeros_like(drawn[:, :, :1]), examples)[:, :, 0]
     losses = [(answers - y[:, None]).abs().pow(power).mean((1, 2)) for answers in (mean, average)]
-    excess: list[float] = (losses[0] - losses[1]).tolist()
-    return excess
+    return (losses[0] - losses[1]).tolist()
 
 
 def _answers(x: Tensor, y: Tensor, start: Tensor, examples: int) -> Tensor:

@@ -27,8 +27,7 @@ def measure(measurements: int, *, generator: torch.Generator, factors: int = 1) 
         steps = slope[None] if factors == 1 else torch.stack([slope @ own[1].mT, own[0].mT @ slope])
         own = own - LR * steps
     matrix = own[0] if factors == 1 else own[0] @ own[1]
-    losses: list[float] = (_seen_by(x, matrix) - y).square().mean(1).tolist()
-    return losses
+    return (_seen_by(x, matrix) - y).square().mean(1).tolist()
 
 
 def _seen_by(rows: Tensor, matrix: Tensor) -> Tensor:

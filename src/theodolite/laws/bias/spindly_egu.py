@@ -24,8 +24,7 @@ def distance(x: Tensor, y: Tensor, update: str, lr: float, lr_factor: float) -> 
 def measure(update: str, lr: float, *, generator: torch.Generator, lr_factor: float = 1.0) -> list[float]:
     x, y = sparse_problems("flipped", SIDE, PROBLEMS, generator=generator)
     x, y = x[:, :SEEN], y[:, :SEEN]
-    ratios: list[float] = (distance(x, y, update, lr, lr_factor) / distance(x, y, update, lr / 2, lr_factor)).tolist()
-    return ratios
+    return (distance(x, y, update, lr, lr_factor) / distance(x, y, update, lr / 2, lr_factor)).tolist()
 
 
 law = Law(

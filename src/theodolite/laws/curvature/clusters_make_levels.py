@@ -35,8 +35,7 @@ def measure(activation: str, level: str, *, generator: torch.Generator, within: 
     kernels = tangent_kernels(ensemble, inputs, nets=NETS, weight_rate=2.0, generator=generator).sum((1, 2))
     eigenvalues = torch.linalg.eigvalsh(kernels).flip(-1)
     parts = {"all": slice(1), "clusters": slice(1, CLUSTERS), "samples": slice(CLUSTERS, None)}
-    means: Tensor = eigenvalues[:, parts[level]].mean(1) / eigenvalues.mean(1)
-    return means
+    return eigenvalues[:, parts[level]].mean(1) / eigenvalues.mean(1)
 
 
 law = Law(

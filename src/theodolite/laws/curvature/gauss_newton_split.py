@@ -25,8 +25,7 @@ def measure(activation: str, loss: str, *, generator: torch.Generator, residuals
 
     def weighted(flat: Tensor) -> Tensor:
         parts = {n: v.reshape(p.shape) for (n, p), v in zip(own.items(), torch.split(flat, sizes), strict=True)}
-        found: Tensor = (slopes * torch.func.functional_call(model, parts, (x,))).sum()
-        return found
+        return (slopes * torch.func.functional_call(model, parts, (x,))).sum()
 
     start = torch.cat([p.detach().flatten() for p in own.values()])
     E = torch.autograd.functional.hessian(weighted, start) if residuals else 0 * H  # type: ignore[no-untyped-call]

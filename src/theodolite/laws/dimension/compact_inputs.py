@@ -22,7 +22,7 @@ def measure(directions: int, *, generator: torch.Generator, kept: int | None = N
     basis = torch.linalg.svd(centered[:TRAINED], full_matrices=False)[2]
     few = centered @ basis[: kept or directions].T
     small, whole = (_scores(part / part[:TRAINED].std(), y, generator) for part in (few, centered))
-    return (small / whole).tolist()  # type: ignore[no-any-return]
+    return (small / whole).tolist()
 
 
 def _scores(x: Tensor, y: Tensor, generator: torch.Generator) -> np.ndarray:

@@ -33,8 +33,7 @@ def _log_densities(x: Tensor, shares: Tensor) -> Tensor:
     factors = torch.linalg.cholesky(covariances)
     solved = torch.linalg.solve_triangular(factors, apart.permute(1, 2, 0), upper=False)
     logdet = factors.diagonal(dim1=1, dim2=2).log().sum(1)
-    logs: Tensor = (mass / len(x)).log() - logdet - 0.5 * solved.square().sum(1).T
-    return logs
+    return (mass / len(x)).log() - logdet - 0.5 * solved.square().sum(1).T
 
 
 law = Law(

@@ -20,8 +20,7 @@ def measure(projection: str, directions: int, *, generator: torch.Generator, mor
             return residual
         drawn = KINDS[projection]((PARAMETERS,), dimension, generator)
         image = a @ drawn.part(drawn.table(torch.eye(dimension, dtype=torch.float64)), 0).T
-        found: torch.Tensor = image @ torch.linalg.lstsq(image, residual[:, None]).solution[:, 0]
-        return found
+        return image @ torch.linalg.lstsq(image, residual[:, None]).solution[:, 0]
 
     def explained(reached: torch.Tensor) -> float:
         return 1 - float((residual - reached).square().sum() / residual.square().sum())

@@ -22,7 +22,7 @@ def measure(rule: str, layer: str, width: int, *, generator: torch.Generator, no
     if norm == "one step for all":
         scales["lr"] = (0, 0, 0)
     step = first_step(width, rule=rule, scales=scales, nets=NETS[rule], generator=generator)[layer][1]
-    return torch.linalg.matrix_norm(step, ord=2).double()  # type: ignore[no-any-return]
+    return torch.linalg.matrix_norm(step, ord=2).double()
 
 
 law = Law(

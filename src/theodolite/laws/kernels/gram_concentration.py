@@ -22,7 +22,7 @@ def points(arrangement: str, samples: int) -> Tensor:
     if arrangement == "alike":
         x = 0.05 * x
         x[:, 0] += 1.0
-    return x / x.norm(dim=1, keepdim=True)  # type: ignore[no-any-return]
+    return x / x.norm(dim=1, keepdim=True)
 
 
 def predict(arrangement: str, samples: int, of: str) -> Band:
@@ -41,7 +41,7 @@ def measure(arrangement: str, samples: int, of: str, *, generator: torch.Generat
     many = torch.randn(INPUTS, 100 * WIDTH, generator=generator, dtype=torch.float64)
     features, reference = torch.tanh(x @ weights), torch.tanh(x @ many)
     grams, mean = features @ features.mT / features.shape[-1], reference @ reference.T / reference.shape[-1]
-    return torch.linalg.matrix_norm(mean if of == "mean" else grams - mean, ord=2)  # type: ignore[no-any-return]
+    return torch.linalg.matrix_norm(mean if of == "mean" else grams - mean, ord=2)
 
 
 law = Law(

@@ -25,7 +25,7 @@ def measure(steps: int, *, start: str = "slowest direction", model: str = "linea
         losses.append(loss.item())
         (gradient,) = torch.autograd.grad(loss, theta)
         theta = (theta - STEP * gradient).detach().requires_grad_()
-    return losses[-1] / losses[0]  # type: ignore[no-any-return]
+    return losses[-1] / losses[0]
 
 
 law = Law(

@@ -26,7 +26,7 @@ def measure(
 
     def kernel(weights: Tensor) -> Tensor:
         slopes = steepness / torch.cosh(steepness * weights @ x.T) ** 2  # (width, samples)
-        return (x @ x.T) * ((a[:, None] * slopes).T @ (a[:, None] * slopes)) / WIDTH  # type: ignore[no-any-return]
+        return (x @ x.T) * ((a[:, None] * slopes).T @ (a[:, None] * slopes)) / WIDTH
 
     moved = w - movement * sides[:, None] * center
     return float(torch.linalg.matrix_norm(kernel(moved) - kernel(w), ord=2))

@@ -32,7 +32,7 @@ def measure(ridge: float, *, loss: str = "sum", penalty: str = "kernel") -> floa
     a = torch.zeros(SAMPLES, dtype=torch.float64)
 
     def gradient(a: Tensor) -> Tensor:
-        return torch.autograd.functional.jacobian(objective, a)  # type: ignore[no-any-return, no-untyped-call]
+        return torch.autograd.functional.jacobian(objective, a)  # type: ignore[no-untyped-call]
 
     residual = direction = -gradient(a)
     for _ in range(4 * SAMPLES):

@@ -31,8 +31,8 @@ def measure(what: str, *, generator: torch.Generator, ridge: float = NOISE) -> T
     weights = torch.linalg.solve(K[:-1, :-1] + ridge * torch.eye(SAMPLES, dtype=torch.float64), y.T)
     answer = (K[-1, :-1] @ weights).squeeze()
     if what == "mean squared error":
-        return (answer - f[:, -1]).square()  # type: ignore[no-any-return]
-    return answer.square() if what == "variance of the prediction" else answer * f[:, -1]  # type: ignore[no-any-return]
+        return (answer - f[:, -1]).square()
+    return answer.square() if what == "variance of the prediction" else answer * f[:, -1]
 
 
 law = Law(

@@ -14,7 +14,7 @@ def points(samples: int, dimension: int) -> Tensor:
     if samples == dimension:
         return torch.eye(samples, dtype=torch.float64)
     x = torch.randn(samples, dimension, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    return x / x.norm(dim=1, keepdim=True)  # type: ignore[no-any-return]
+    return x / x.norm(dim=1, keepdim=True)
 
 
 def predict(activation: str, samples: int, dimension: int, bound: str) -> Band:

@@ -15,7 +15,7 @@ def measure(activation: str, width: int, *, generator: torch.Generator, rates: s
     parts = tangent_kernels(ensemble, x, nets=NETS, weight_rate=1.0, generator=generator)
     fans = torch.tensor([INPUTS, width, width]) if rates == "one for all" else torch.ones(3)
     kernels = (parts[:, :, 0] * fans[:, None, None]).sum(1)
-    return 2 * SAMPLES / torch.linalg.eigvalsh(kernels.double())[:, -1]  # type: ignore[no-any-return]
+    return 2 * SAMPLES / torch.linalg.eigvalsh(kernels.double())[:, -1]
 
 
 law = Law(

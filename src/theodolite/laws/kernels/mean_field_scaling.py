@@ -35,7 +35,7 @@ def measure(what: str, width: int, *, generator: torch.Generator, spread: str = 
         return (hidden(end[0]) - hidden(start[0])).square().mean((1, 2)).sqrt().double()
     own = (1.0, 0.0) if "input" in what else (0.0, 1.0)
     kernels, _ = batch_kernels(forward, start, rates=own)
-    return 2 * SAMPLES / torch.linalg.eigvalsh(kernels.double())[:, -1]  # type: ignore[no-any-return]
+    return 2 * SAMPLES / torch.linalg.eigvalsh(kernels.double())[:, -1]
 
 
 law = Law(

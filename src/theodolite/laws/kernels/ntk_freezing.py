@@ -28,7 +28,7 @@ def measure(hidden_layers: int, width: int, *, generator: torch.Generator, outpu
     rates = (speed, speed)
     before, _ = batch_kernels(forward, (first, out), rates=(1.0, 1.0))
     after, _ = batch_kernels(forward, descended(forward, (first, out), y, rates=rates, steps=STEPS), rates=(1.0, 1.0))
-    return ((after - before).flatten(1).norm(dim=1) / before.flatten(1).norm(dim=1)).double()  # type: ignore[no-any-return]
+    return ((after - before).flatten(1).norm(dim=1) / before.flatten(1).norm(dim=1)).double()
 
 
 law = Law(

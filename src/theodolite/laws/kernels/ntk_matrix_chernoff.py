@@ -17,7 +17,7 @@ INPUTS, NETS = 4, 400
 
 def points(samples: int) -> torch.Tensor:
     x = torch.randn(samples, INPUTS, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    return x / x.norm(dim=1, keepdim=True)  # type: ignore[no-any-return]
+    return x / x.norm(dim=1, keepdim=True)
 
 
 def predict(threshold: float, width: int, samples: int) -> Band:
@@ -34,7 +34,7 @@ def measure(threshold: float, width: int, samples: int, *, generator: torch.Gene
     weights = torch.randn(NETS, INPUTS, width // copies, generator=generator, dtype=torch.float64)
     gates = (x @ weights > 0).double().repeat(1, 1, copies)  # (nets, samples, width)
     kernels = 2 / (INPUTS * width) * (x @ x.T) * (gates @ gates.mT)
-    return (torch.linalg.eigvalsh(kernels)[:, -1] >= threshold).double()  # type: ignore[no-any-return]
+    return (torch.linalg.eigvalsh(kernels)[:, -1] >= threshold).double()
 
 
 law = Law(

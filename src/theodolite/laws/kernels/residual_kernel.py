@@ -22,8 +22,7 @@ class Residual(nn.Module):
         """The output."""
         h = self.first(x)
         h = h + self.outer(self.act(self.inner(self.act(h))))
-        out: Tensor = self.last(self.act(h))
-        return out
+        return self.last(self.act(h))
 
 
 def predict(activation: str, entry: str) -> float:
@@ -38,7 +37,7 @@ def measure(activation: str, entry: str, *, generator: torch.Generator, share: f
 
     def layer(h: Tensor, units: int) -> Tensor:
         weight = torch.randn(NETS, h.shape[-1], units, generator=generator) * (C_W / h.shape[-1]) ** 0.5
-        return h @ weight + C_B**0.5 * torch.randn(NETS, 1, units, generator=generator)  # type: ignore[no-any-return]
+        return h @ weight + C_B**0.5 * torch.randn(NETS, 1, units, generator=generator)
 
     h = layer(x, WIDTH)
     h = h + share * layer(sigma(layer(sigma(h), WIDTH)), WIDTH)

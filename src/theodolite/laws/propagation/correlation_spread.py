@@ -26,7 +26,7 @@ def _pairs(correlation: Tensor, count: int, generator: torch.Generator) -> Tenso
 
 def _cosine(pairs: Tensor) -> Tensor:
     first, second = pairs[:, 0], pairs[:, 1]
-    return (first * second).sum(1) / (first.norm(dim=1) * second.norm(dim=1))  # type: ignore[no-any-return]
+    return (first * second).sum(1) / (first.norm(dim=1) * second.norm(dim=1))
 
 
 law = Law(

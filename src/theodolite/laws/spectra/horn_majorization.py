@@ -48,7 +48,7 @@ def measure(
 
 
 def _frame(rows: int, generator: torch.Generator) -> Tensor:
-    return torch.linalg.qr(torch.randn(rows, 4, generator=generator, dtype=torch.float64))[0]  # type: ignore[no-any-return]
+    return torch.linalg.qr(torch.randn(rows, 4, generator=generator, dtype=torch.float64))[0]
 
 
 law = Law(

@@ -37,8 +37,7 @@ def matrix(shape: tuple[int, int], decay: float | Literal["step"], generator: to
     left, right = (
         torch.linalg.qr(torch.randn(side, len(values), generator=generator, dtype=torch.float64))[0] for side in shape
     )
-    made: Tensor = (left * values) @ right.T
-    return made
+    return (left * values) @ right.T
 
 
 def measure(

@@ -44,7 +44,7 @@ def _layer(scheme: str, generator: torch.Generator) -> Tensor:
             return torch.nn.Linear(SHAPE[1], SHAPE[0]).weight.detach()
         gates = GATES[scheme]
         kind = {1: torch.nn.RNN, 3: torch.nn.GRU, 4: torch.nn.LSTM}[gates]
-        return kind(SHAPE[1], SHAPE[0] // gates).weight_ih_l0.detach()  # type: ignore[no-any-return]
+        return kind(SHAPE[1], SHAPE[0] // gates).weight_ih_l0.detach()
 
 
 law = Law(

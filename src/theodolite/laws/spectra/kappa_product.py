@@ -35,15 +35,14 @@ def _tilted(kappa: float, generator: torch.Generator) -> Tensor:
     keep = torch.linalg.qr(torch.randn(2, 2, generator=generator, dtype=torch.float64))[0] @ torch.eye(
         2, 3, dtype=torch.float64
     )
-    return keep @ (plane @ turn)  # type: ignore[no-any-return]
+    return keep @ (plane @ turn)
 
 
 def with_condition(rows: int, columns: int, kappa: float, generator: torch.Generator) -> Tensor:
     k = min(rows, columns)
     left = torch.linalg.qr(torch.randn(rows, k, generator=generator, dtype=torch.float64))[0]
     right = torch.linalg.qr(torch.randn(columns, k, generator=generator, dtype=torch.float64))[0]
-    made: Tensor = (left * torch.logspace(0, -1, k, kappa, dtype=torch.float64)) @ right.T
-    return made
+    return (left * torch.logspace(0, -1, k, kappa, dtype=torch.float64)) @ right.T
 
 
 def measure(

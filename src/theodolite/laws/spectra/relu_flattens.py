@@ -14,7 +14,7 @@ def covariance(exponent: float) -> torch.Tensor:
     """A covariance in general position whose eigenvalues fall as this power of their rank."""
     generator = torch.Generator().manual_seed(3)
     turn = torch.linalg.qr(torch.randn(DIMENSION, DIMENSION, generator=generator, dtype=torch.float64))[0]
-    return turn * torch.arange(1, DIMENSION + 1, dtype=torch.float64) ** -exponent @ turn.T  # type: ignore[no-any-return]
+    return turn * torch.arange(1, DIMENSION + 1, dtype=torch.float64) ** -exponent @ turn.T
 
 
 def predict(exponent: float) -> float:

@@ -26,7 +26,7 @@ def measure(rows: int, columns: int, end: str, *, generator: torch.Generator, en
 
 
 def _largest(x: Tensor) -> Tensor:
-    return torch.linalg.eigvalsh(x.mT @ x)[:, -1]  # type: ignore[no-any-return]
+    return torch.linalg.eigvalsh(x.mT @ x)[:, -1]
 
 
 law = Law(

@@ -26,8 +26,7 @@ def measure(exponent: float, inputs: int, outputs: int, *, generator: torch.Gene
     weight = (left * values) @ right.T  # (inputs, outputs)
     directions = torch.randn(4000, inputs, generator=generator, dtype=torch.float64)
     directions += aligned * inputs**0.5 * left[:, 0]
-    gains: Tensor = (directions @ weight).square().sum(1) / directions.square().sum(1)
-    return gains
+    return (directions @ weight).square().sum(1) / directions.square().sum(1)
 
 
 law = Law(

@@ -22,8 +22,7 @@ def rescaled(matrix: Tensor, exponent: float) -> Tensor:
     """The matrix with its singular values replaced by a power law of that end-point exponent."""
     left, values, right = torch.linalg.svd(matrix, full_matrices=False)
     rank = torch.arange(1, len(values) + 1, dtype=torch.float64)
-    made: Tensor = (left * rank ** (-exponent / 2)) @ right
-    return made
+    return (left * rank ** (-exponent / 2)) @ right
 
 
 def measure(hidden: float, weights: float, *, generator: torch.Generator, samples: int = 100) -> float:

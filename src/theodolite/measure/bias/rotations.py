@@ -82,8 +82,7 @@ def rotated_rows(x: Tensor, generator: torch.Generator) -> Tensor:
         return x @ random_rotation(d, generator).T
     basis, inside = torch.linalg.qr(x.T)  # (d, n), (n, n)
     frame, r = torch.linalg.qr(torch.randn(d, basis.shape[1], generator=generator, dtype=torch.float64))
-    turned: Tensor = inside.T @ (frame * torch.diagonal(r).sign()).T
-    return turned
+    return inside.T @ (frame * torch.diagonal(r).sign()).T
 
 
 def rotation_gap(

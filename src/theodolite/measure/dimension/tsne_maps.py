@@ -46,8 +46,7 @@ def tsne_loss(affinities: Tensor, coordinates: Tensor) -> Tensor:
     q = kernel / kernel.sum()
     off = ~torch.eye(len(coordinates), dtype=torch.bool, device=coordinates.device)
     p, q = affinities[off], q[off]
-    loss: Tensor = torch.special.xlogy(p, p).sum() - (p * q.log()).sum()
-    return loss
+    return torch.special.xlogy(p, p).sum() - (p * q.log()).sum()
 
 
 def tsne_gradient(affinities: Tensor, coordinates: Tensor) -> Tensor:

@@ -155,8 +155,7 @@ def _vectorized(point: Point, own: dict[str, Tensor], batch: Batch) -> list[Tens
         target = next(pool) if isinstance(batch.target, Tensor) else batch.target
         assert point.loss is not None
         moved = Point(point.model, parameters, point.fixed, point.loss)
-        found: Tensor = point.loss(moved.output(Batch(inputs, keywords, target)), target)
-        return found
+        return point.loss(moved.output(Batch(inputs, keywords, target)), target)
 
     # leaves of autograd's own, one for each sample and without memory: torch.func.grad would import torch's compiler
     leaves = {name: p.detach().expand(len(batch), *p.shape).requires_grad_() for name, p in own.items()}

@@ -167,7 +167,7 @@ def _in_place_of(values: Mapping[int, Tensor], model: nn.Module) -> Iterator[Non
 
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
     """All entries as one vector, by one call: a look at a large model waits for the calls, not for the numbers."""
-    return _flatten_dense_tensors(tensors)  # type: ignore[no-untyped-call, no-any-return]
+    return _flatten_dense_tensors(tensors)  # type: ignore[no-untyped-call]
 
 
 def _losses(loss: Loss, answer: Any, batch: Batch, parts: int) -> list[Tensor]:

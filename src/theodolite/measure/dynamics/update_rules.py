@@ -254,17 +254,13 @@ def _adam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, 
         return None
     first, second = (1 - float(beta) ** float(state["step"]) for beta in group["betas"])
     square = state["max_exp_avg_sq"] if group.get("amsgrad") else state["exp_avg_sq"]
-    gain: Tensor = 1 / (first * ((square / second).sqrt() + group["eps"]))
-    return gain
+    return 1 / (first * ((square / second).sqrt() + group["eps"]))
 
 
 def _adamax_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
     if "exp_inf" not in state:
         return None
-    gain: Tensor = 1 / (
-        (1 - float(group["betas"][0]) ** float(state["step"])) * state["exp_inf"].clamp(min=group["eps"])
-    )
-    return gain
+    return 1 / ((1 - float(group["betas"][0]) ** float(state["step"])) * state["exp_inf"].clamp(min=group["eps"]))
 
 
 def _radam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
@@ -277,8 +273,7 @@ def _radam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str,
     if length <= 5:  # too few steps for a second moment: descent with an averaged gradient
         return float(1 / first)
     factor = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
-    gain: Tensor = factor * math.sqrt(second) / (first * (state["exp_avg_sq"].sqrt() + group["eps"]))
-    return gain
+    return factor * math.sqrt(second) / (first * (state["exp_avg_sq"].sqrt() + group["eps"]))
 
 
 def _rmsprop_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
@@ -287,23 +282,20 @@ def _rmsprop_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[st
     square = state["square_avg"]
     if group["centered"]:
         square = (square - state["grad_avg"].square()).clamp(min=0)
-    gain: Tensor = 1 / (square.sqrt() + group["eps"])
-    return gain
+    return 1 / (square.sqrt() + group["eps"])
 
 
 def _adagrad_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
     steps = float(state.get("step", 0))
     if steps < 1:
         return None
-    gain: Tensor = 1 / ((1 + (steps - 1) * group["lr_decay"]) * (state["sum"].sqrt() + group["eps"]))
-    return gain
+    return 1 / ((1 + (steps - 1) * group["lr_decay"]) * (state["sum"].sqrt() + group["eps"]))
 
 
 def _adadelta_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
     if "acc_delta" not in state:
         return None
-    gain: Tensor = ((state["acc_delta"] + group["eps"]) / (state["square_avg"] + group["eps"])).sqrt()
-    return gain
+    return ((state["acc_delta"] + group["eps"]) / (state["square_avg"] + group["eps"])).sqrt()
 
 
 def _egu_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
@@ -311,8 +303,7 @@ def _egu_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, A
 
 
 def _egupm_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
-    gain: Tensor = (parameter.detach().square() + group["beta"] ** 2).sqrt()
-    return gain
+    return (parameter.detach().square() + group["beta"] ** 2).sqrt()
 
 
 _Gains = Callable[[Tensor, Mapping[str, Any], Mapping[str, Any]], Gain | None]

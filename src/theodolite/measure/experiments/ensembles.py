@@ -27,7 +27,7 @@ def elementwise(name: str) -> _Elementwise:
     found = getattr(F, name, None) or getattr(torch, name, None)
     if not callable(found):
         raise InputError(f"expected the name of a torch function, got {name!r}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

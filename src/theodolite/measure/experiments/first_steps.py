@@ -27,8 +27,7 @@ def _stepped(gradient: Tensor, rule: str) -> Tensor:
     if rule != "orthogonal":
         raise InputError(f"expected rule to be sgd, adam or orthogonal, got {rule!r}")
     u, s, v = torch.linalg.svd(gradient, full_matrices=False)
-    orthogonal: Tensor = (u * (s > 1e-5 * s[..., :1])[..., None, :]) @ v  # (nets, in, out)
-    return orthogonal
+    return (u * (s > 1e-5 * s[..., :1])[..., None, :]) @ v  # (nets, in, out)
 
 
 def first_step(

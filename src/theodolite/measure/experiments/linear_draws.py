@@ -127,8 +127,7 @@ def product_log_norms(
         if gated:
             on = torch.rand(v.shape, generator=generator, dtype=torch.float64) < 0.5
             v = v * (0.1 + 0.9 * on.double()) * math.sqrt(2 / 1.01)
-    found: Tensor = v.norm(dim=1).log()
-    return found
+    return v.norm(dim=1).log()
 
 
 def _log_gamma_draws(shape: float, draws: int, generator: torch.Generator) -> Tensor:

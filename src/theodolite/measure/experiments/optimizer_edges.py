@@ -69,7 +69,7 @@ def frozen_adam(
     square = (scales / gains).square().expand_as(own).clone()
     long = torch.tensor(1e18, dtype=torch.float64)
     optimizer.state[own] = {"step": long, "exp_avg": torch.zeros_like(own.data), "exp_avg_sq": square}
-    return optimizer  # type: ignore[no-any-return]
+    return optimizer
 
 
 def frozen_rmsprop(
@@ -83,14 +83,14 @@ def frozen_rmsprop(
         "square_avg": square,
         "momentum_buffer": torch.zeros_like(own.data),
     }
-    return optimizer  # type: ignore[no-any-return]
+    return optimizer
 
 
 def full_adagrad(own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor) -> torch.optim.Optimizer:
     """Adagrad with so much behind it that its gain is that over ``scales``: what small gradients add is nothing."""
     optimizer: Any = torch.optim.Adagrad([own], lr=1.0, eps=0.0)
     optimizer.state[own]["sum"] = (scales / gains).square().expand_as(own).clone()
-    return optimizer  # type: ignore[no-any-return]
+    return optimizer
 
 
 def frozen_adadelta(own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor) -> torch.optim.Optimizer:
@@ -98,7 +98,7 @@ def frozen_adadelta(own: torch.nn.Parameter, gains: Tensor, *, scales: Tensor) -
     optimizer: Any = torch.optim.Adadelta([own], lr=1.0, rho=1 - 1e-15, eps=0.0)
     square = (scales / gains).square().expand_as(own).clone()
     optimizer.state[own] = {"step": torch.tensor(1e9), "square_avg": square, "acc_delta": torch.ones_like(square)}
-    return optimizer  # type: ignore[no-any-return]
+    return optimizer
 
 
 def late_sharpness(

@@ -67,8 +67,7 @@ def vaw_predictions(x: Tensor, y: Tensor, test: Tensor) -> Tensor:
     r"""The Vovk-Azoury-Warmuth forecast at each test point: $x\cdot A^{-1}\sum_jy_jx_j$, with x itself counted in A."""
     A = torch.eye(x.shape[1], dtype=x.dtype) + x.T @ x
     grown = A + test[:, :, None] * test[:, None, :]
-    found: Tensor = (test * torch.linalg.solve(grown, (x.T @ y).expand(len(test), -1))).sum(1)
-    return found
+    return (test * torch.linalg.solve(grown, (x.T @ y).expand(len(test), -1))).sum(1)
 
 
 def _lasso_weights(x: Tensor, y: Tensor) -> Tensor:
@@ -139,14 +138,12 @@ def _unit(side: int) -> Tensor:
 
 def _root(matrix: Tensor) -> Tensor:
     values, vectors = torch.linalg.eigh(matrix)
-    found: Tensor = (vectors * values**-0.25) @ vectors.T
-    return found
+    return (vectors * values**-0.25) @ vectors.T
 
 
 def _polar(matrix: Tensor) -> Tensor:
     left, _, right = torch.linalg.svd(matrix, full_matrices=False)
-    found: Tensor = 0.3 * left @ right
-    return found
+    return 0.3 * left @ right
 
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam

@@ -21,8 +21,7 @@ def least_squares_weights(x: Tensor, y: Tensor) -> Tensor:
     [1.0, 2.0, 0.0]
     """
     finite_values(x=x)
-    found: Tensor = (torch.linalg.pinv(x) @ y[..., None])[..., 0]
-    return found
+    return (torch.linalg.pinv(x) @ y[..., None])[..., 0]
 
 
 def multiplicative_weights(
@@ -91,5 +90,4 @@ def outside_span(x: Tensor, weights: Tensor) -> Tensor:
 
 def _slope(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
     residual = (x @ w[..., None])[..., 0] - y
-    found: Tensor = (x.mT @ residual[..., None])[..., 0] / x.shape[1]
-    return found
+    return (x.mT @ residual[..., None])[..., 0] / x.shape[1]

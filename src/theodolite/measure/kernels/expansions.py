@@ -100,8 +100,7 @@ def _reverse(
         pair: Any = vjp(function, p)
         value, back = pair
         across: Any = vjp(lambda v: back(v)[0], torch.zeros_like(value))[1]  # the transpose of the transpose
-        found: Tensor = across(change)[0]
-        return found
+        return across(change)[0]
 
     return derivative
 

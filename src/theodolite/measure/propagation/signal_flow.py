@@ -213,7 +213,7 @@ def _step(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _applied(function: Any, extra: tuple[Any, ...], keywords: dict[str, Any], z: Tensor) -> Tensor:
-    return function(z, *extra, **keywords)  # type: ignore[no-any-return]
+    return function(z, *extra, **keywords)
 
 
 def _record(

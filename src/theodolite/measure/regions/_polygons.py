@@ -34,20 +34,17 @@ class Polygons:
     def centers(self) -> Array:
         """The mean of each one's corners, (C, 2)."""
         weight = np.arange(self.corners.shape[1]) < self.count[:, None]
-        centers: Array = np.einsum("ckx,ck->cx", self.corners, weight / self.count[:, None])
-        return centers
+        return np.einsum("ckx,ck->cx", self.corners, weight / self.count[:, None])
 
     def radii(self, centers: Array) -> Array:
         """The distance from the center to the farthest corner."""
         offset = self.corners - centers[:, None]
-        radii: Array = np.sqrt(np.einsum("ckx,ckx->ck", offset, offset).max(1))
-        return radii
+        return np.sqrt(np.einsum("ckx,ckx->ck", offset, offset).max(1))
 
     def areas(self) -> Array:
         """The area of each; the corners that repeat the first add nothing."""
         x, y = self.corners[..., 0], self.corners[..., 1]
-        areas: Array = 0.5 * np.abs((x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1)).sum(1))
-        return areas
+        return 0.5 * np.abs((x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1)).sum(1))
 
 
 def joined(parts: list[Polygons]) -> Polygons:

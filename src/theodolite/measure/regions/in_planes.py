@@ -55,8 +55,7 @@ class PlaneRegions:
 
     def polygon(self, index: int) -> Array:
         """The corners of cell k in order, (corners, 2)."""
-        corners: Array = self.cells.corners[index, : self.cells.count[index]]
-        return corners
+        return self.cells.corners[index, : self.cells.count[index]]
 
     def patterns(self) -> Tensor:
         """The activation pattern of every cell: which piece of each bend its center lies on, (C, units)."""

@@ -43,14 +43,12 @@ class RadialFunction:
         density = weight * self.transform(rho) * rho ** (d - 1 + derivative) * (sphere / (2 * math.pi) ** d)
         if order:
             density = density / smoothing_transform(rho, order, smoothing_width=order * box)
-        value: Tensor = torch.cos(t[..., None] * rho + derivative * math.pi / 2) @ density
-        return value
+        return torch.cos(t[..., None] * rho + derivative * math.pi / 2) @ density
 
     def value(self, x: Tensor) -> Tensor:
         """f at points in rows, by the mean over equally spaced directions; dimension 1 or 2."""
         directions = ridge_directions(self, like=x)
-        value: Tensor = self.profile(x @ directions.T).mean(-1)
-        return value
+        return self.profile(x @ directions.T).mean(-1)
 
 
 def gaussian(dimension: int, *, scale: float = 1.0) -> RadialFunction:

@@ -27,7 +27,7 @@ def hadamard_transform(x: Tensor, *, scale: float = 1.0) -> Tensor:
     [3.0, 3.0, -1.0, -1.0]
     """
     _check(x)
-    return _Transform.apply(x, scale)  # type: ignore[no-any-return, no-untyped-call]
+    return _Transform.apply(x, scale)  # type: ignore[no-untyped-call]
 
 
 def hadamard_transform_(x: Tensor, *, scale: float = 1.0) -> Tensor:
@@ -90,7 +90,7 @@ class _Transform(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
-        return _Transform.apply(tangents[0], ctx.scale)  # type: ignore[no-any-return, no-untyped-call]
+        return _Transform.apply(tangents[0], ctx.scale)  # type: ignore[no-untyped-call]
 
     @staticmethod
     def vmap(info: Any, dims: tuple[int, None], x: Tensor, scale: float) -> tuple[Tensor, int]:

@@ -213,8 +213,7 @@ class _Tiles:
     def _scratch(self) -> Scratch:
         if not hasattr(self.local, "scratch"):
             self.local.scratch = Scratch()
-        found: Scratch = self.local.scratch
-        return found
+        return self.local.scratch
 
 
 def _read_out(signal: PixelKernels) -> Kernels:

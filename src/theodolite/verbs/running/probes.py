@@ -329,8 +329,7 @@ class _Own(_Again):
     """The loss that a model answers itself."""
 
     def __call__(self, output: Any, target: Any) -> Tensor:
-        value: Tensor = output.reshape(())
-        return value
+        return output.reshape(())
 
     def target_of(self, program: Program, count: int) -> Tensor | None:
         return torch.arange(float(count))
@@ -345,8 +344,7 @@ class _Inner(_Again):
 
     def __call__(self, output: Any, target: Any) -> Tensor:
         assert self.function is not None
-        value: Tensor = self.function(output.reshape(-1, *self.shapes[0]), target.reshape(-1, *self.shapes[1]))
-        return value
+        return self.function(output.reshape(-1, *self.shapes[0]), target.reshape(-1, *self.shapes[1]))
 
 
 def _inner_losses(
@@ -517,8 +515,7 @@ def _same_numbers(one: Tensor, other: Tensor) -> bool:
 
 
 def _mean(output: Any, target: Any) -> Tensor:
-    value: Tensor = output.mean()
-    return value
+    return output.mean()
 
 
 def _place(member: Any, among: Any) -> int | None:

@@ -156,8 +156,7 @@ def _plain_copy(model: nn.Module) -> Any:
 
 def _plain(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
     if id(module) in memo:
-        found: nn.Module = memo[id(module)]
-        return found
+        return memo[id(module)]
     kind: Any = next(c for c in type(module).__mro__ if not any(b.__name__ == "FSDPModule" for b in c.__mro__))
     made: nn.Module = kind.__new__(kind)
     memo[id(module)] = made
