@@ -13,7 +13,7 @@ from functools import partial
 from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import slopes_of
 from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.start import was_trained
@@ -23,27 +23,24 @@ from theodolite.evidence.trial import Change, held_too
 from theodolite.evidence.weights import LEAST_ENTRIES, is_drawn, weight_facts
 
 
+@once("frozen and untrained")
 def _untrained(subject: Subject) -> list[str]:
     """Frozen matrices, as drawn, and the vectors beside them."""
+    if subject.model is None:
+        return []
+    own = dict(subject.model.named_parameters())
+    facts = weight_facts(subject)
+    frozen = [name for name, p in own.items() if not p.requires_grad and p.is_floating_point()]
+    scaled = any(own[name].ndim == 1 and _is_moved_scale(subject.model, name) for name in frozen)
 
-    def found() -> list[str]:
-        if subject.model is None:
-            return []
-        own = dict(subject.model.named_parameters())
-        facts = weight_facts(subject)
-        frozen = [name for name, p in own.items() if not p.requires_grad and p.is_floating_point()]
-        scaled = any(own[name].ndim == 1 and _is_moved_scale(subject.model, name) for name in frozen)
+    def as_drawn(name: str) -> bool:
+        known = facts.get(name)
+        if known is None or known.entries < LEAST_ENTRIES:
+            return known is not None and is_drawn(own[name])
+        return bool(known.start) or not (known.learned or scaled)
 
-        def as_drawn(name: str) -> bool:
-            known = facts.get(name)
-            if known is None or known.entries < LEAST_ENTRIES:
-                return known is not None and is_drawn(own[name])
-            return bool(known.start) or not (known.learned or scaled)
-
-        drawn = {name.rpartition(".")[0] for name in frozen if own[name].ndim > 1 and as_drawn(name)}
-        return [name for name in frozen if name.rpartition(".")[0] in drawn]
-
-    return list(subject.once("frozen and untrained", found))
+    drawn = {name.rpartition(".")[0] for name in frozen if own[name].ndim > 1 and as_drawn(name)}
+    return [name for name in frozen if name.rpartition(".")[0] in drawn]
 
 
 def _is_moved_scale(model: nn.Module, name: str) -> bool:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, figure, times
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import batches, first_rows, samples
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.interventions import Intervention, Outcome, finding_of, found_by
@@ -32,25 +32,22 @@ LARGE = 10.0
 """Mean squares of inputs, and ratios of column ranges, beyond which they are not scaled."""
 
 
+@once("unscaled inputs")
 def unscaled_inputs(subject: Subject) -> InputScales | None:
     """The scales of inputs that are far from unit size, or whose columns differ much; None of others."""
-
-    def measured() -> InputScales | None:
-        sample = samples(subject)
-        x = None if sample is None else sample.numbers
-        if x is None or len(x) < 2 or not bool(torch.isfinite(x).all()):
-            return None
-        codes = _codes(subject, x)
-        scales = input_scales(x if codes is None else x[:, ~codes])
-        if RARELY <= scales.mean_square <= LARGE and scales.spread <= LARGE:
-            return None
-        if codes is None:
-            return scales
-        center, width = torch.zeros_like(x[0]).float(), torch.ones_like(x[0]).float()
-        center[~codes], width[~codes] = scales.center.to(center), scales.width.to(width)
-        return replace(scales, center=center, width=width)
-
-    return subject.once("unscaled inputs", measured)
+    sample = samples(subject)
+    x = None if sample is None else sample.numbers
+    if x is None or len(x) < 2 or not bool(torch.isfinite(x).all()):
+        return None
+    codes = _codes(subject, x)
+    scales = input_scales(x if codes is None else x[:, ~codes])
+    if RARELY <= scales.mean_square <= LARGE and scales.spread <= LARGE:
+        return None
+    if codes is None:
+        return scales
+    center, width = torch.zeros_like(x[0]).float(), torch.ones_like(x[0]).float()
+    center[~codes], width[~codes] = scales.center.to(center), scales.width.to(width)
+    return replace(scales, center=center, width=width)
 
 
 def _codes(subject: Subject, x: Tensor) -> Tensor | None:

@@ -16,7 +16,7 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding, few_of
 from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import batches, first_rows
 from theodolite.evidence.layer_signals import signals
 from theodolite.evidence.thresholds import CRITICAL, NEARLY_ALL, WORTH
@@ -65,23 +65,20 @@ def judge(subject: Subject) -> Iterator[Finding]:
             return
 
 
+@once("cut off")
 def cut_and_unused(subject: Subject) -> tuple[list[str], list[str]]:
     """The parameters that the loss depends on without a gradient, and those that it does not depend on."""
-
-    def measured() -> tuple[list[str], list[str]]:
-        signs = signals(subject)
-        if signs is None or subject.model is None:
-            return [], []
-        # where a layer is dead zeros are those of its units
-        shut = any((layer.dead or 0.0) >= NEARLY_ALL for layer in signs.layers[:-1])
-        suspects = [*signs.untouched, *(() if shut else signs.zero)]
-        if not suspects or not any(p.requires_grad for p in subject.model.parameters()):
-            return [], []
-        cut, unused = cut_off(subject, suspects)
-        # with no gradient at all what the loss does not depend on is not at fault
-        return cut, unused if signs.gradient_norm > 0 else []
-
-    return subject.once("cut off", measured)
+    signs = signals(subject)
+    if signs is None or subject.model is None:
+        return [], []
+    # where a layer is dead zeros are those of its units
+    shut = any((layer.dead or 0.0) >= NEARLY_ALL for layer in signs.layers[:-1])
+    suspects = [*signs.untouched, *(() if shut else signs.zero)]
+    if not suspects or not any(p.requires_grad for p in subject.model.parameters()):
+        return [], []
+    cut, unused = cut_off(subject, suspects)
+    # with no gradient at all what the loss does not depend on is not at fault
+    return cut, unused if signs.gradient_norm > 0 else []
 
 
 def _reads_one_state(subject: Subject, unused: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence, figure
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.loss_checks import cross_entropy_for, entropy_loss
@@ -45,33 +45,26 @@ class Squash:
         return (self.floor - self.free) / (self.constant - self.free)
 
 
+@once("squash")
 def squash(subject: Subject) -> Squash | None:
     """The floor that the last activation puts under the loss, where that is above the least of any outputs."""
-
-    def measured() -> Squash | None:
-        tail = output_tail(subject) if is_finite(subject) else None
-        constant = constant_loss(subject)
-        if tail is None or tail.plain or constant != constant or task(subject).coupled:
-            return None  # where answers are compared with each other, what squashes them is part of the loss
-        try:
-            floor, free = floors(tail)
-        except (
-            RuntimeError,
-            ValueError,
-            IndexError,
-        ):  # the loss refuses outputs outside its range: it asks for a squash
-            return None
-        words = _range(tail)
-        if not words or not constant > free or not floor - free > NOTHING * (constant - free):
-            return None
-        says = (
-            f"The function after layer {_squashed_layers(tail)} squashes the outputs: they are {words}, so the loss cannot fall "
-            f"below {figure(floor)}. Without it the loss could reach {_least(free, constant)}; ignoring the "
-            f"input gives {figure(constant)}."
-        )
-        return Squash(floor, free, constant, says)
-
-    return subject.once("squash", measured)
+    tail = output_tail(subject) if is_finite(subject) else None
+    constant = constant_loss(subject)
+    if tail is None or tail.plain or constant != constant or task(subject).coupled:
+        return None  # where answers are compared with each other, what squashes them is part of the loss
+    try:
+        floor, free = floors(tail)
+    except (RuntimeError, ValueError, IndexError):  # the loss refuses outputs outside its range: it asks for a squash
+        return None
+    words = _range(tail)
+    if not words or not constant > free or not floor - free > NOTHING * (constant - free):
+        return None
+    says = (
+        f"The function after layer {_squashed_layers(tail)} squashes the outputs: they are {words}, so the loss cannot fall "
+        f"below {figure(floor)}. Without it the loss could reach {_least(free, constant)}; ignoring the "
+        f"input gives {figure(constant)}."
+    )
+    return Squash(floor, free, constant, says)
 
 
 def judge(subject: Subject) -> Iterator[Finding]:

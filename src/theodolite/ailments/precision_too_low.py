@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.run import Run
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.experiment import has_won
 from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.start import was_trained
@@ -33,30 +33,27 @@ def _low(subject: Subject) -> list[str]:
     return [name for name, p in own if p.dtype in LOW and p.requires_grad]
 
 
+@once("updates lost")
 def _share_lost(subject: Subject) -> float:
     """The share of entries that one step should move and does not."""
-
-    def measured() -> float:
-        names = _low(subject)
-        if not names or subject.optimizer is None or not subject.has("loss") or not is_finite(subject):
-            return 0.0
-        here = replace(AS_IT_IS, name="one step", from_here=True)
-        own, full = (
-            Trial(subject, c) for c in (here, replace(_float32(subject), name="one step, float32", from_here=True))
-        )
-        before = {name: own.model.get_parameter(name).detach().clone() for name in names}
-        own.advance(1)
-        full.advance(1)
-        if own.broken or full.broken:
-            return 0.0
-        lost = moved = 0
-        for name in names:
-            should = full.model.get_parameter(name) != before[name].float()
-            lost += int((should & (own.model.get_parameter(name) == before[name])).sum())
-            moved += int(should.sum())
-        return lost / moved if moved else 0.0
-
-    return float(subject.once("updates lost", measured))
+    names = _low(subject)
+    if not names or subject.optimizer is None or not subject.has("loss") or not is_finite(subject):
+        return 0.0
+    here = replace(AS_IT_IS, name="one step", from_here=True)
+    own, full = (
+        Trial(subject, c) for c in (here, replace(_float32(subject), name="one step, float32", from_here=True))
+    )
+    before = {name: own.model.get_parameter(name).detach().clone() for name in names}
+    own.advance(1)
+    full.advance(1)
+    if own.broken or full.broken:
+        return 0.0
+    lost = moved = 0
+    for name in names:
+        should = full.model.get_parameter(name) != before[name].float()
+        lost += int((should & (own.model.get_parameter(name) == before[name])).sum())
+        moved += int(should.sum())
+    return lost / moved if moved else 0.0
 
 
 def _float32(subject: Subject) -> Change:

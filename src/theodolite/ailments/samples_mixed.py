@@ -14,7 +14,7 @@ from torch import nn
 
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import batches, first_rows, joined, rows_of
 from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import members_of, quiet
@@ -30,36 +30,33 @@ def sign(subject: Subject) -> bool:
     return _moved(subject) > ROUNDING
 
 
+@once("samples mixed")
 def _moved(subject: Subject) -> float:
     """The largest change of an answer when other samples' inputs are exchanged, beside the size of the answers."""
-
-    def measured() -> float:
-        model = subject.model
-        together = joined(batches(subject)[:ROWS]) or list(batches(subject)[:1])
-        batch = first_rows(together[0], ROWS)
-        whole = len(batch.inputs) + len(batch.keywords) == len(batch.tensors())
-        if model is None or not is_finite(subject) or len(batch) < A_FEW or not whole or told_from(subject):
-            return 0.0  # a model may answer with what each pair of a batch is to each other
-        if any(len(t) != len(batch) for t in batch.tensors()):
-            return 0.0  # a graph, or something that belongs to no sample
-        half, every = len(batch) // 2, torch.arange(len(batch))
-        changed = [torch.where(part, every.roll(half), every) for part in (every < half, every >= half)]
-        try:
-            with untouched(model), torch.no_grad(), quiet():
-                answers = []
-                for rows in (every, *changed):
-                    torch.manual_seed(0)  # of a model that draws, as a variational autoencoder does
-                    answers.append([t.detach() for t in members_of(subject.answer(rows_of(batch, rows)))])
-        except (RuntimeError, ValueError, TypeError, IndexError):
-            return 0.0
-        own, late, early = (found[task(subject).member] if found else torch.zeros(0) for found in answers)
-        if not own.numel() or len(own) != len(batch):
-            return 0.0
-        size = float(own.abs().max())
-        moved = max(float((late - own)[half:].abs().max()), float((early - own)[:half].abs().max()))
-        return moved / size if size > 0 else 0.0
-
-    return float(subject.once("samples mixed", measured))
+    model = subject.model
+    together = joined(batches(subject)[:ROWS]) or list(batches(subject)[:1])
+    batch = first_rows(together[0], ROWS)
+    whole = len(batch.inputs) + len(batch.keywords) == len(batch.tensors())
+    if model is None or not is_finite(subject) or len(batch) < A_FEW or not whole or told_from(subject):
+        return 0.0  # a model may answer with what each pair of a batch is to each other
+    if any(len(t) != len(batch) for t in batch.tensors()):
+        return 0.0  # a graph, or something that belongs to no sample
+    half, every = len(batch) // 2, torch.arange(len(batch))
+    changed = [torch.where(part, every.roll(half), every) for part in (every < half, every >= half)]
+    try:
+        with untouched(model), torch.no_grad(), quiet():
+            answers = []
+            for rows in (every, *changed):
+                torch.manual_seed(0)  # of a model that draws, as a variational autoencoder does
+                answers.append([t.detach() for t in members_of(subject.answer(rows_of(batch, rows)))])
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return 0.0
+    own, late, early = (found[task(subject).member] if found else torch.zeros(0) for found in answers)
+    if not own.numel() or len(own) != len(batch):
+        return 0.0
+    size = float(own.abs().max())
+    moved = max(float((late - own)[half:].abs().max()), float((early - own)[:half].abs().max()))
+    return moved / size if size > 0 else 0.0
 
 
 def _axes(subject: Subject) -> list[str]:

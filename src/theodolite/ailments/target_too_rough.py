@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.model_wrappers import copied_model
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import samples
 from theodolite.evidence.interventions import Intervention, Outcome, found_by
 from theodolite.evidence.start import at_weights, beginning, planned_steps, steps_are_known
@@ -66,31 +66,28 @@ def _coordinates(subject: Subject) -> Tensor | None:
     return x
 
 
+@once("share beyond reach")
 def share_beyond(subject: Subject) -> float:
     """The share of the targets' variance along directions that the steps at hand cannot fit; not a number where none is told."""
-
-    def measured() -> float:
-        x, sample, model = _coordinates(subject), samples(subject), subject.model
-        if x is None or sample is None or sample.target is None or model is None or not is_finite(subject):
-            return math.nan
-        kind, target = task(subject).kind, sample.target
-        if kind == "classes" and target.ndim == 1:
-            target = nn.functional.one_hot(target.long() - int(target.min()))
-        elif kind not in ("numbers", "labels"):
-            return math.nan
-        if _first(model, x.shape[1]) is None:
-            return math.nan
-        rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:SAMPLES].to(x.device)
-        with at_weights(model, beginning(subject)):
-            kernel = empirical_ntk(model, x[rows]).double().cpu()
-        y = target[rows].double().cpu().reshape(len(rows), -1)
-        y = y - y.mean(0)
-        values, vectors = torch.linalg.eigh(kernel)
-        within = (vectors.T @ y).square().sum(1)
-        slow = values < values[-1] / (2 * planned_steps(subject))
-        return float(within[slow].sum() / within.sum().clamp(min=1e-300))
-
-    return float(subject.once("share beyond reach", measured))
+    x, sample, model = _coordinates(subject), samples(subject), subject.model
+    if x is None or sample is None or sample.target is None or model is None or not is_finite(subject):
+        return math.nan
+    kind, target = task(subject).kind, sample.target
+    if kind == "classes" and target.ndim == 1:
+        target = nn.functional.one_hot(target.long() - int(target.min()))
+    elif kind not in ("numbers", "labels"):
+        return math.nan
+    if _first(model, x.shape[1]) is None:
+        return math.nan
+    rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:SAMPLES].to(x.device)
+    with at_weights(model, beginning(subject)):
+        kernel = empirical_ntk(model, x[rows]).double().cpu()
+    y = target[rows].double().cpu().reshape(len(rows), -1)
+    y = y - y.mean(0)
+    values, vectors = torch.linalg.eigh(kernel)
+    within = (vectors.T @ y).square().sum(1)
+    slow = values < values[-1] / (2 * planned_steps(subject))
+    return float(within[slow].sum() / within.sum().clamp(min=1e-300))
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from theodolite.core.budget import Allowance
 from theodolite.core.checks import (
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from theodolite.io.batches import Batch
 
 
+Fact = TypeVar("Fact")
+
+
 class Progress:
     """``progress(label, done, total)``: how far work on one thing is, told to whoever ``listener`` is."""
 
@@ -48,6 +52,15 @@ class Progress:
         """Tell it, if anyone listens."""
         if self.listener is not None:
             self.listener(label, done, total)
+
+
+def once(name: str) -> Callable[[Callable[[Subject], Fact]], Callable[[Subject], Fact]]:
+    """Of a function of a subject: a fact about it, measured when first asked for and kept under this name."""
+
+    def kept(measure: Callable[[Subject], Fact]) -> Callable[[Subject], Fact]:
+        return functools.wraps(measure)(lambda subject: subject.once(name, lambda: measure(subject)))
+
+    return kept
 
 
 @dataclass(frozen=True)

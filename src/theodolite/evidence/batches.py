@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from theodolite.core.lazy_torch import is_tensor
 from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.drawn_outputs import is_coupled, members_of, quiet
 from theodolite.evidence.thresholds import A_FEW, AT_ONCE, FEWEST, MANY, PARTS, RARELY, ROWS, SAMPLES, WORTH
 from theodolite.evidence.work import PASSES, Price, counted_price, work_of
@@ -35,30 +35,30 @@ WHOLE = 2.0
 """Batches are not thinned to where their samples cost less than so many times a step without any: that would buy little."""
 
 
+@once("batches")
 def batches(subject: Subject) -> tuple[Batch, ...]:
     """Some batches of the data, as training has them, on the model's device; batches are thinned where a step is dear."""
-    return subject.once("batches", lambda: _read(subject, subject.data))
+    return _read(subject, subject.data)
 
 
+@once("asked batch")
 def asked_batch(subject: Subject) -> Batch:
     """The first batch, or so many of its samples that answers to them are not too many numbers to be drawn several times."""
-
-    def measured() -> Batch:
-        assert subject.model is not None
-        whole = batches(subject)[0]
-        with untouched(subject.model), torch.no_grad(), quiet():
-            answer = subject.answer(first_rows(whole, A_FEW))
-        numbers = sum(t[:1].numel() for t in members_of(answer))
-        return first_rows(whole, max(A_FEW, AT_ONCE // max(1, numbers)))
-
-    return subject.once("asked batch", measured)
+    assert subject.model is not None
+    whole = batches(subject)[0]
+    with untouched(subject.model), torch.no_grad(), quiet():
+        answer = subject.answer(first_rows(whole, A_FEW))
+    numbers = sum(t[:1].numel() for t in members_of(answer))
+    return first_rows(whole, max(A_FEW, AT_ONCE // max(1, numbers)))
 
 
+@once("validation batches")
 def validation_batches(subject: Subject) -> tuple[Batch, ...]:
     """Some batches of the validation data."""
-    return subject.once("validation batches", lambda: _read(subject, subject.validation))
+    return _read(subject, subject.validation)
 
 
+@once("price")
 def price(subject: Subject) -> Price:
     """What a pass to the loss costs, counted once on the first batch; on some where each is one sample by itself."""
 
@@ -68,23 +68,18 @@ def price(subject: Subject) -> Price:
             with suppress(Exception):  # one that refuses its targets: findings say so
                 subject.loss(answer, batch.target)
 
-    def counted() -> Price:
-        model = subject.model
-        if model is None or not subject.has("data"):
-            return Price(0.0, 0.0)
-        batch = first_rows(subject.data.first().on(model), ROWS)
-        if len(batch) > 1 or not isinstance(subject.data.source, list):
-            with untouched(model):
-                return counted_price(model, lambda: passed(batch), len(batch))
-        whole = list(
-            subject.data
-        )  # steps of a script, graphs: one may be many times another, and two are twice the work
-        some = [one.on(model) for one in whole[:: math.ceil(len(whole) / PARTS)]]
+    model = subject.model
+    if model is None or not subject.has("data"):
+        return Price(0.0, 0.0)
+    batch = first_rows(subject.data.first().on(model), ROWS)
+    if len(batch) > 1 or not isinstance(subject.data.source, list):
         with untouched(model):
-            each = [counted_price(model, lambda one=one: passed(one), 1) for one in some]  # type: ignore[misc]
-        return Price(0.0, sum(one.forward(1) for one in each) / len(each), update=each[0].update)
-
-    return subject.once("price", counted)
+            return counted_price(model, lambda: passed(batch), len(batch))
+    whole = list(subject.data)  # steps of a script, graphs: one may be many times another, and two are twice the work
+    some = [one.on(model) for one in whole[:: math.ceil(len(whole) / PARTS)]]
+    with untouched(model):
+        each = [counted_price(model, lambda one=one: passed(one), 1) for one in some]  # type: ignore[misc]
+    return Price(0.0, sum(one.forward(1) for one in each) / len(each), update=each[0].update)
 
 
 def is_thinned(subject: Subject) -> bool:
@@ -174,20 +169,17 @@ def _in_memory(source: Any) -> tuple[Tensor, ...] | None:
     return found if all(m.ndim for m in found) else None
 
 
+@once("split")
 def training_and_held_out(subject: Subject) -> tuple[Sequence[Batch], Sequence[Batch]]:
     """The batches that trials step on, and parts of data that they do not; the same for every trial.
 
     Held out are the validation data, where there are any; else a quarter of the samples, spread over the data.
     """
-
-    def measured() -> tuple[Sequence[Batch], Sequence[Batch]]:
-        other = validation_parts(subject)
-        if other:
-            return batches(subject), other
-        training, held = _split(batches(subject))
-        return training, _held_parts(subject, held)
-
-    return subject.once("split", measured)
+    other = validation_parts(subject)
+    if other:
+        return batches(subject), other
+    training, held = _split(batches(subject))
+    return training, _held_parts(subject, held)
 
 
 def _split(whole: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
@@ -219,21 +211,18 @@ def _split_by_row(whole: Sequence[Batch], keys: Sequence[Sequence[bytes]]) -> tu
     return cut, together or held
 
 
+@once("judged is trained")
 def judged_is_trained(subject: Subject) -> bool:
     """Whether every sample that trials are judged on is one that they train on: then nothing is left to chance of a draw."""
-
-    def measured() -> bool:
-        training, held = training_and_held_out(subject)
-        if not all(is_rows(b) for b in (*training, *held)):
+    training, held = training_and_held_out(subject)
+    if not all(is_rows(b) for b in (*training, *held)):
+        return False
+    judged = set[bytes]()
+    for batch in held:
+        judged.update(_row_keys(batch))
+        if len(judged) > FEWEST:
             return False
-        judged = set[bytes]()
-        for batch in held:
-            judged.update(_row_keys(batch))
-            if len(judged) > FEWEST:
-                return False
-        return judged <= {k for b in training for k in _row_keys(b)}
-
-    return bool(subject.once("judged is trained", measured))
+    return judged <= {k for b in training for k in _row_keys(b)}
 
 
 def _row_keys(batch: Batch) -> list[bytes]:
@@ -251,59 +240,50 @@ def repeat_themselves(whole: Sequence[Batch]) -> bool:
     return len(set(keys)) < (1 - RARELY) * len(keys)
 
 
+@once("distinct batches")
 def distinct_batches(subject: Subject) -> Sequence[Batch]:
     """The same batches, each sample once: epochs repeat them, and what is counted or left out must not be there again."""
-
-    def measured() -> Sequence[Batch]:
-        whole, seen, found = batches(subject), set[bytes](), []
-        if not all(is_rows(batch) for batch in whole):
-            return whole
-        for batch in whole:
-            new = torch.tensor([not (key in seen or seen.add(key)) for key in _row_keys(batch)])  # type: ignore[func-returns-value]
-            found += [batch if bool(new.all()) else batch.picked(new)] if bool(new.any()) else []
-        return found
-
-    return subject.once("distinct batches", measured)
+    whole, seen, found = batches(subject), set[bytes](), []
+    if not all(is_rows(batch) for batch in whole):
+        return whole
+    for batch in whole:
+        new = torch.tensor([not (key in seen or seen.add(key)) for key in _row_keys(batch)])  # type: ignore[func-returns-value]
+        found += [batch if bool(new.all()) else batch.picked(new)] if bool(new.any()) else []
+    return found
 
 
+@once("samples")
 def samples(subject: Subject) -> Sample | None:
     """All samples that were read, each once, as whole columns; None where their tensors do not fit together.
 
     Without targets where the loss does not read them: what stands in their place means nothing.
     """
-
-    def measured() -> Sample | None:
-        found = sample_of(distinct_batches(subject))
-        return found if found is None or reads_targets(subject) else Sample(found.inputs, None)
-
-    return subject.once("samples", measured)
+    found = sample_of(distinct_batches(subject))
+    return found if found is None or reads_targets(subject) else Sample(found.inputs, None)
 
 
+@once("reads targets")
 def reads_targets(subject: Subject) -> bool:
     """Whether the loss depends on the targets, and they say something.
 
     A loss made for learning without labels is given something in their place, and the residual of an equation is asked to be 0.
     """
-
-    def measured() -> bool:
-        model, loss = subject.model, subject.loss
-        batch = next(iter(batches(subject)), None)
-        if model is None or loss is None or batch is None or not isinstance(batch.target, Tensor):
+    model, loss = subject.model, subject.loss
+    batch = next(iter(batches(subject)), None)
+    if model is None or loss is None or batch is None or not isinstance(batch.target, Tensor):
+        return True
+    target = batch.target
+    others = [~target if target.dtype == torch.bool else target + 1, target.flatten().flip(0).reshape(target.shape)]
+    with untouched(model), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = subject.answer(batch)
+        try:
+            values = [_drawn_alike(loss, answer, other) for other in (target, *others)]
+        except Exception:  # it refuses other targets, so it reads them
             return True
-        target = batch.target
-        others = [~target if target.dtype == torch.bool else target + 1, target.flatten().flip(0).reshape(target.shape)]
-        with untouched(model), torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            answer = subject.answer(batch)
-            try:
-                values = [_drawn_alike(loss, answer, other) for other in (target, *others)]
-            except Exception:  # it refuses other targets, so it reads them
-                return True
-            if len(set(values)) == 1 and math.isfinite(values[0]):
-                return False
-            return not target.is_floating_point() or bool(target.any()) or not _is_residual(subject, batch)
-
-    return bool(subject.once("reads targets", measured))
+        if len(set(values)) == 1 and math.isfinite(values[0]):
+            return False
+        return not target.is_floating_point() or bool(target.any()) or not _is_residual(subject, batch)
 
 
 def _is_residual(subject: Subject, batch: Batch) -> bool:
@@ -316,24 +296,21 @@ def _is_residual(subject: Subject, batch: Batch) -> bool:
     return any(bool((answer.isfinite() & (answer != 0) & (answer != 0.5)).any()) for answer in answers)
 
 
+@once("coupled")
 def samples_coupled(subject: Subject) -> bool:
     """Whether what the loss asks of one sample depends on the others of its batch, as contrastive losses do."""
-
-    def measured() -> bool:
-        if subject.model is None or subject.loss is None or not batches(subject):
-            return False
-        batch = first_rows(asked_batch(subject), ROWS)
-        with untouched(subject.model), torch.no_grad(), quiet():
-            answer = subject.answer(batch)
-            half = subject.answer(first_rows(batch, len(batch) // 2)) if len(batch) > 1 else answer
-        pairs = any(
-            t.ndim == 2 and t.shape[1] - part.shape[1] == len(t) - len(part) > 0  # a number for each pair of samples
-            for t, part in zip(members_of(answer), members_of(half), strict=False)
-            if part.ndim == 2
-        )
-        return pairs or (isinstance(batch.target, Tensor) and is_coupled(subject.loss, answer, batch.target))
-
-    return bool(subject.once("coupled", measured))
+    if subject.model is None or subject.loss is None or not batches(subject):
+        return False
+    batch = first_rows(asked_batch(subject), ROWS)
+    with untouched(subject.model), torch.no_grad(), quiet():
+        answer = subject.answer(batch)
+        half = subject.answer(first_rows(batch, len(batch) // 2)) if len(batch) > 1 else answer
+    pairs = any(
+        t.ndim == 2 and t.shape[1] - part.shape[1] == len(t) - len(part) > 0  # a number for each pair of samples
+        for t, part in zip(members_of(answer), members_of(half), strict=False)
+        if part.ndim == 2
+    )
+    return pairs or (isinstance(batch.target, Tensor) and is_coupled(subject.loss, answer, batch.target))
 
 
 def _drawn_alike(loss: Any, answer: Any, target: Tensor) -> float:
@@ -341,18 +318,15 @@ def _drawn_alike(loss: Any, answer: Any, target: Tensor) -> float:
     return float(loss(answer, target))
 
 
+@once("validation parts")
 def validation_parts(subject: Subject) -> Sequence[Batch]:
     """The validation data, cut into parts where its batches are few."""
-
-    def cut() -> Sequence[Batch]:
-        found = _held_parts(subject, validation_batches(subject))
-        often = {} if not found or samples_coupled(subject) else times_drawn(subject, found)
-        if not often:
-            return found
-        rows = [[i for i, label in enumerate(_labels(b)) for _ in range(often.get(label, 1))] for b in found]
-        return [rows_of(b, torch.tensor(r, device=b.target.device)) for b, r in zip(found, rows, strict=True)]
-
-    return subject.once("validation parts", cut)
+    found = _held_parts(subject, validation_batches(subject))
+    often = {} if not found or samples_coupled(subject) else times_drawn(subject, found)
+    if not often:
+        return found
+    rows = [[i for i, label in enumerate(_labels(b)) for _ in range(often.get(label, 1))] for b in found]
+    return [rows_of(b, torch.tensor(r, device=b.target.device)) for b, r in zip(found, rows, strict=True)]
 
 
 def times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from theodolite.core.optimizer_steps import made_optimizer
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import batches, first_rows, reads_targets, training_and_held_out, validation_parts
 from theodolite.evidence.drawn_outputs import Shape, drawn_outputs, members_of, output_shapes, quiet, rebuilt, size_of
 from theodolite.evidence.loss_checks import falls_as_its_gradient_says
@@ -35,13 +35,10 @@ def constant_loss(subject: Subject, on: Sequence[Batch] | None = None) -> float:
     return float(subject.once("constant loss", measured))
 
 
+@once("held-out constant")
 def held_out_constant(subject: Subject) -> tuple[float, list[float]]:
     """The same on the data that trials are judged by, and part by part of them."""
-
-    def measured() -> tuple[float, list[float]]:
-        return _constant_on(subject, training_and_held_out(subject)[1], own=bool(validation_parts(subject)))
-
-    return subject.once("held-out constant", measured)
+    return _constant_on(subject, training_and_held_out(subject)[1], own=bool(validation_parts(subject)))
 
 
 def _constant_on(subject: Subject, parts: Sequence[Batch], *, own: bool = False) -> tuple[float, list[float]]:
@@ -62,53 +59,47 @@ def _constant_on(subject: Subject, parts: Sequence[Batch], *, own: bool = False)
     return min((one for one in found if math.isfinite(one[0])), default=(math.nan, []))
 
 
+@once("candidates of a sample")
 def told_from(subject: Subject) -> int:
     """From how many a loss without targets tells each sample of a batch, by a softmax; 0 where that is not what it asks.
 
     Where all answers are equal such a loss is the logarithm of that number, which grows with the batch; nothing else gives that.
     """
-
-    def measured() -> int:
-        if subject.model is None or subject.loss is None or not batches(subject) or reads_targets(subject):
-            return 0
-        batch = first_rows(batches(subject)[0], ROWS)
-        values = [_equal_answers(subject, first_rows(batch, rows)) for rows in (len(batch), len(batch) // 2)]
-        if len(batch) < A_FEW or not all(0 < value < math.log(A_FEW * len(batch)) for value in values):
-            return 0
-        counts = [math.exp(value) for value in values]
-        whole = [round(value) for value in counts]
-        grown, rows = whole[0] - whole[1], len(batch) - len(batch) // 2
-        near = all(abs(a - b) <= ROUNDING * b for a, b in zip(counts, whole, strict=True))
-        return whole[0] if near and grown in (rows, 2 * rows) else 0
-
-    return int(subject.once("candidates of a sample", measured))
+    if subject.model is None or subject.loss is None or not batches(subject) or reads_targets(subject):
+        return 0
+    batch = first_rows(batches(subject)[0], ROWS)
+    values = [_equal_answers(subject, first_rows(batch, rows)) for rows in (len(batch), len(batch) // 2)]
+    if len(batch) < A_FEW or not all(0 < value < math.log(A_FEW * len(batch)) for value in values):
+        return 0
+    counts = [math.exp(value) for value in values]
+    whole = [round(value) for value in counts]
+    grown, rows = whole[0] - whole[1], len(batch) - len(batch) // 2
+    near = all(abs(a - b) <= ROUNDING * b for a, b in zip(counts, whole, strict=True))
+    return whole[0] if near and grown in (rows, 2 * rows) else 0
 
 
+@once("compares answers")
 def compares_answers(subject: Subject) -> bool:
     """Whether a loss without targets compares answers with each other alone, and can fall below what equal ones cost.
 
     Equal answers then cost the same whatever they are, as in a triplet loss the margin.
     """
+    if subject.model is None or subject.loss is None or not batches(subject) or reads_targets(subject):
+        return False
+    batch, loss = first_rows(batches(subject)[0], ROWS), subject.loss
+    equal = [_equal_answers(subject, batch, seed) for seed in range(2)]
+    if not equal[0] > 0 or abs(equal[1] - equal[0]) > ROUNDING * equal[0]:
+        return False
+    with untouched(subject.model), torch.no_grad(), quiet():
+        answer = subject.answer(batch)
+    drawn = drawn_outputs(answer, None)[0]
+    sizes = [t.numel() for t in drawn]
 
-    def measured() -> bool:
-        if subject.model is None or subject.loss is None or not batches(subject) or reads_targets(subject):
-            return False
-        batch, loss = first_rows(batches(subject)[0], ROWS), subject.loss
-        equal = [_equal_answers(subject, batch, seed) for seed in range(2)]
-        if not equal[0] > 0 or abs(equal[1] - equal[0]) > ROUNDING * equal[0]:
-            return False
-        with untouched(subject.model), torch.no_grad(), quiet():
-            answer = subject.answer(batch)
-        drawn = drawn_outputs(answer, None)[0]
-        sizes = [t.numel() for t in drawn]
+    def cost(row: Tensor) -> Tensor:
+        parts = [part.reshape(t.shape) for part, t in zip(torch.split(row, sizes), drawn, strict=True)]
+        return loss(rebuilt(answer, parts), batch.target)
 
-        def cost(row: Tensor) -> Tensor:
-            parts = [part.reshape(t.shape) for part, t in zip(torch.split(row, sizes), drawn, strict=True)]
-            return loss(rebuilt(answer, parts), batch.target)
-
-        return least_loss(cost, torch.cat([t.flatten() for t in drawn])) < (1 - CRITICAL) * equal[0]
-
-    return bool(subject.once("compares answers", measured))
+    return least_loss(cost, torch.cat([t.flatten() for t in drawn])) < (1 - CRITICAL) * equal[0]
 
 
 def _equal_answers(subject: Subject, batch: Batch, seed: int = 0) -> float:
@@ -127,12 +118,9 @@ def _equal_answers(subject: Subject, batch: Batch, seed: int = 0) -> float:
         return math.nan
 
 
+@once("constants")
 def best_constants(subject: Subject) -> list[Callable[[int], Any]]:
     """The best answers that ignore their input, each a function of how many samples are answered."""
-    return subject.once("constants", lambda: _fitted_constants(subject))
-
-
-def _fitted_constants(subject: Subject) -> list[Callable[[int], Any]]:
     if subject.model is None or not subject.has("loss") or not reads_targets(subject):
         return []  # what a loss without targets makes of an answer that no network gives is no reference
     if not falls_as_its_gradient_says(subject):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import A_PASS, batches, first_rows, joined, price
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import at_weights, origin_tensors
@@ -20,9 +20,10 @@ from theodolite.io.batches import Batch
 from theodolite.measure.propagation.one_pass import LayerSigns, VitalSigns, vital_signs
 
 
+@once("signals")
 def signals(subject: Subject) -> VitalSigns | None:
     """Every layer at the present weights, in training mode; None without a loss, or where its own forward fails."""
-    return subject.once("signals", lambda: _signals(subject, None))
+    return _signals(subject, None)
 
 
 def signals_at_start(subject: Subject) -> VitalSigns | None:

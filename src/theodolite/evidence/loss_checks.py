@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import asked_batch, batches, distinct_batches, first_rows, reads_targets, samples
 from theodolite.evidence.drawn_outputs import drawn_outputs, members_of, output_shapes, quiet, rebuilt, size_of
 from theodolite.evidence.kernel_machine import class_labels_of
@@ -37,19 +37,16 @@ FAR = 12.0
 """An output whose logistic function is as good as 1."""
 
 
+@once("drawn answers")
 def drawn_answers(subject: Subject) -> list[Tensor]:
     """Outputs for `asked_batch` drawn at random, three times; none where the answer is not one tensor of some rows."""
-
-    def measured() -> list[Tensor]:
-        assert subject.model is not None
-        batch = asked_batch(subject)
-        with untouched(subject.model), torch.no_grad(), quiet():
-            own = subject.answer(batch)
-        if not isinstance(own, Tensor) or not own.is_floating_point() or own.ndim < 1 or len(own) < A_FEW:
-            return []
-        return [drawn[0] for drawn in drawn_outputs(own, batch.target, 3)]
-
-    return subject.once("drawn answers", measured)
+    assert subject.model is not None
+    batch = asked_batch(subject)
+    with untouched(subject.model), torch.no_grad(), quiet():
+        own = subject.answer(batch)
+    if not isinstance(own, Tensor) or not own.is_floating_point() or own.ndim < 1 or len(own) < A_FEW:
+        return []
+    return [drawn[0] for drawn in drawn_outputs(own, batch.target, 3)]
 
 
 def _values(subject: Subject, answers: list[Any], target: Any) -> list[float]:
@@ -253,24 +250,21 @@ def goes_down_for_good(value: Callable[[list[Tensor]], Tensor], drawn: list[Tens
     return near < start and -math.inf < far < 0 and far - start < CRITICAL * LADDER[1] * (near - start)
 
 
+@once("falls without end")
 def falls_without_end(subject: Subject) -> bool:
     """Whether the loss falls below zero in proportion as outputs go down its slope.
 
     So does that of a policy whose advantages have both signs. It has no least, and what takes it further down need not be better.
     Outputs stay in the range of the model's own: logarithms of probabilities, and losses that a model computes, end at zero.
     """
+    answer, target = _asked(subject)
+    shapes, loss = [output_shapes(t)[-1] for t in members_of(answer)], subject.loss
+    assert loss is not None
 
-    def measured() -> bool:
-        answer, target = _asked(subject)
-        shapes, loss = [output_shapes(t)[-1] for t in members_of(answer)], subject.loss
-        assert loss is not None
+    def cost(outputs: list[Tensor]) -> Tensor:
+        return loss(rebuilt(answer, [shape(z) for shape, z in zip(shapes, outputs, strict=True)]), target)
 
-        def cost(outputs: list[Tensor]) -> Tensor:
-            return loss(rebuilt(answer, [shape(z) for shape, z in zip(shapes, outputs, strict=True)]), target)
-
-        return goes_down_for_good(cost, drawn_outputs(answer, target)[0])
-
-    return bool(subject.once("falls without end", measured))
+    return goes_down_for_good(cost, drawn_outputs(answer, target)[0])
 
 
 def _asked(subject: Subject) -> tuple[Any, Any]:
@@ -281,23 +275,20 @@ def _asked(subject: Subject) -> tuple[Any, Any]:
         return subject.answer(batch), batch.target
 
 
+@once("falls as its gradient says")
 def falls_as_its_gradient_says(subject: Subject) -> bool:
     """Whether a small step of each of the outputs along its gradient changes the loss by as much as the gradient promises.
 
     A loss that detaches part of what it is made of (a policy's advantage or importance weight) is descended on by something else
     than its value: of two answers the one that costs less need not be better.
     """
-
-    def measured() -> bool:
-        (answer, target), loss = _asked(subject), subject.loss
-        assert loss is not None
-        try:
-            kept = [_kept_promises(loss, answer, drawn, target) for drawn in drawn_outputs(answer, target, 3)]
-        except Exception:  # the loss refuses such answers
-            return True
-        return all(map(any, zip(*kept, strict=True)))  # where a loss has an edge one of three steps may cross it
-
-    return bool(subject.once("falls as its gradient says", measured))
+    (answer, target), loss = _asked(subject), subject.loss
+    assert loss is not None
+    try:
+        kept = [_kept_promises(loss, answer, drawn, target) for drawn in drawn_outputs(answer, target, 3)]
+    except Exception:  # the loss refuses such answers
+        return True
+    return all(map(any, zip(*kept, strict=True)))  # where a loss has an edge one of three steps may cross it
 
 
 def _kept_promises(loss: Callable[[Any, Any], Tensor], answer: Any, drawn: list[Tensor], target: Any) -> list[bool]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from theodolite.core.optimizer_steps import AdamDescent
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import batches, first_rows, joined, price
 from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt, size_of
 from theodolite.evidence.layer_signals import signals
@@ -60,12 +60,9 @@ class OutputTail:
             return all(torch.equal(z.reshape(-1), self.run(z).reshape(-1)) for z in (self.given, -1 - 3 * self.given))
 
 
+@once("output tail")
 def output_tail(subject: Subject) -> OutputTail | None:
     """The tail behind the layers that ran last; None where it holds weights of its own or nothing can be told."""
-    return subject.once("output tail", lambda: _tail(subject))
-
-
-def _tail(subject: Subject) -> OutputTail | None:
     model, loss, signs = subject.model, subject.loss, signals(subject)
     if model is None or loss is None or signs is None or not signs.layers:
         return None

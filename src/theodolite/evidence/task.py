@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import (
     asked_batch,
     batches,
@@ -123,9 +123,36 @@ class Score:
         return math.sqrt(share * (1 - share) / max(1.0, n))
 
 
+@once("task")
 def task(subject: Subject) -> Task:
     """What outputs and targets mean here."""
-    return subject.once("task", lambda: _found(subject))
+    if subject.model is None or subject.loss is None or not batches(subject):
+        return Task("unknown", why="there is no model, no loss or no data")
+    batch = first_rows(asked_batch(subject), ROWS)
+    target = batch.target
+    with untouched(subject.model), torch.no_grad(), quiet():
+        answer = subject.answer(batch)
+    own = members_of(answer)
+    if not own or not isinstance(target, Tensor) or not target.numel():
+        return Task("unknown", why="the targets or the outputs are not tensors")
+    try:
+        drawn, slopes = _slopes(subject.loss, answer, target)
+    except Exception as error:
+        return Task("unknown", why=f"the loss fails on random outputs ({type(error).__name__})")
+    summed = _is_sum(subject.loss, answer, drawn, target)
+    coupled = samples_coupled(subject)
+    if not reads_targets(subject):
+        return Task("unknown", summed=summed, coupled=coupled, why="the loss does not read the targets")
+    told: list[Task] = []
+    for member, (z, slope) in enumerate(zip(drawn, slopes, strict=True)):
+        if slope is None or not bool(slope.any()):
+            continue
+        found = _kind_of(subject.loss, answer, member, z, slope, target)
+        if found is not None:
+            told.append(Task(**{"member": member, "summed": summed, "coupled": coupled, **found}))
+    why = "the gradient of the loss with respect to the outputs fits neither classes nor numbers"
+    known = [one for one in told if one.kind != "unknown"]
+    return [*known, *told, Task("unknown", summed=summed, coupled=coupled, why=why)][0]
 
 
 def is_language(subject: Subject) -> bool:
@@ -136,12 +163,9 @@ def is_language(subject: Subject) -> bool:
     return tokens and task(subject).kind == "classes" and whole[0].target.ndim > 1
 
 
+@once("scores")
 def scores(subject: Subject) -> tuple[Score | None, Score | None]:
     """Those on the data that the model is trained on, and on validation data, in evaluation mode; None where there are none."""
-    return subject.once("scores", lambda: _scores(subject))
-
-
-def _scores(subject: Subject) -> tuple[Score | None, Score | None]:
     if subject.model is None or not subject.has("loss") or not is_finite(subject):
         return None, None
     return score_of(subject, distinct_batches(subject)), score_of(subject, validation_parts(subject))
@@ -203,21 +227,19 @@ def answers(subject: Subject, parts: Sequence[Batch], model: nn.Module, fold: in
             yield batch, subject.answer(batch, model)
 
 
+@once("finite")
 def is_finite(subject: Subject) -> bool:
     """Whether weights, inputs and targets are all finite; what is learned is measured only then."""
-
-    def measured() -> bool:
-        tensors = [t for batch in batches(subject) for t in (*batch.tensors(), batch.target)]
-        own = [] if subject.model is None else list(subject.model.parameters())
-        floating = (t for t in (*tensors, *own) if isinstance(t, Tensor) and t.is_floating_point())
-        return all(bool(torch.isfinite(t).all()) for t in floating)
-
-    return bool(subject.once("finite", measured))
+    tensors = [t for batch in batches(subject) for t in (*batch.tensors(), batch.target)]
+    own = [] if subject.model is None else list(subject.model.parameters())
+    floating = (t for t in (*tensors, *own) if isinstance(t, Tensor) and t.is_floating_point())
+    return all(bool(torch.isfinite(t).all()) for t in floating)
 
 
+@once("class counts")
 def class_counts(subject: Subject) -> Tensor | None:
     """How often each class occurs in the training data; None where targets are not classes."""
-    return subject.once("class counts", lambda: _counted(subject, distinct_batches(subject)))
+    return _counted(subject, distinct_batches(subject))
 
 
 def _counted(subject: Subject, parts: Sequence[Batch]) -> Tensor | None:
@@ -246,36 +268,6 @@ def majority(subject: Subject, on: Sequence[Batch] | None = None) -> float:
     if there is None:
         return math.nan
     return float(there[common] / there.sum()) if common < len(there) else 0.0
-
-
-def _found(subject: Subject) -> Task:
-    if subject.model is None or subject.loss is None or not batches(subject):
-        return Task("unknown", why="there is no model, no loss or no data")
-    batch = first_rows(asked_batch(subject), ROWS)
-    target = batch.target
-    with untouched(subject.model), torch.no_grad(), quiet():
-        answer = subject.answer(batch)
-    own = members_of(answer)
-    if not own or not isinstance(target, Tensor) or not target.numel():
-        return Task("unknown", why="the targets or the outputs are not tensors")
-    try:
-        drawn, slopes = _slopes(subject.loss, answer, target)
-    except Exception as error:
-        return Task("unknown", why=f"the loss fails on random outputs ({type(error).__name__})")
-    summed = _is_sum(subject.loss, answer, drawn, target)
-    coupled = samples_coupled(subject)
-    if not reads_targets(subject):
-        return Task("unknown", summed=summed, coupled=coupled, why="the loss does not read the targets")
-    told: list[Task] = []
-    for member, (z, slope) in enumerate(zip(drawn, slopes, strict=True)):
-        if slope is None or not bool(slope.any()):
-            continue
-        found = _kind_of(subject.loss, answer, member, z, slope, target)
-        if found is not None:
-            told.append(Task(**{"member": member, "summed": summed, "coupled": coupled, **found}))
-    why = "the gradient of the loss with respect to the outputs fits neither classes nor numbers"
-    known = [one for one in told if one.kind != "unknown"]
-    return [*known, *told, Task("unknown", summed=summed, coupled=coupled, why=why)][0]
 
 
 def _kind_of(loss: Any, answer: Any, member: int, z: Tensor, slope: Tensor, target: Tensor) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import Sample, samples
 from theodolite.evidence.task import task
 from theodolite.evidence.thresholds import A_FEW, FEWEST, MANY, NEARLY_ALL
@@ -30,9 +30,21 @@ class TokenFloors:
     places: int
 
 
+@once("token floors")
 def token_floors(subject: Subject) -> TokenFloors | None:
     """The floors of the subject's tokens; None where inputs are no tokens with a target at each place."""
-    return subject.once("token floors", lambda: _measured(subject))
+    found = sequence_of(subject)
+    if found is None:
+        return None
+    x, y, counts = (t.cpu() for t in found)
+    if int(counts.sum()) < MANY or int(x.min()) < 0:
+        return None
+    pairs = x[counts], y[counts]
+    own = x[:, :-1].reshape(-1), x[:, 1:].reshape(-1)
+    (unigram, bigram), (own_unigram, own_bigram) = (
+        (float(losses.mean()) for losses in counted_losses(*one, len(one[0]) // 2)) for one in (pairs, own)
+    )
+    return TokenFloors(unigram, bigram, own_unigram, own_bigram, _share_of_commonest(pairs[0]), int(counts.sum()))
 
 
 def sequence_of(subject: Subject, which: int = 0) -> tuple[Tensor, Tensor, Tensor] | None:
@@ -66,21 +78,6 @@ def target_shift(subject: Subject, which: int = 0) -> tuple[int, float] | None:
             found.append((shift, float(same[count].double().mean())))
     best = max(found, key=lambda one: one[1], default=None)
     return best if best is not None and best[1] >= NEARLY_ALL else None
-
-
-def _measured(subject: Subject) -> TokenFloors | None:
-    found = sequence_of(subject)
-    if found is None:
-        return None
-    x, y, counts = (t.cpu() for t in found)
-    if int(counts.sum()) < MANY or int(x.min()) < 0:
-        return None
-    pairs = x[counts], y[counts]
-    own = x[:, :-1].reshape(-1), x[:, 1:].reshape(-1)
-    (unigram, bigram), (own_unigram, own_bigram) = (
-        (float(losses.mean()) for losses in counted_losses(*one, len(one[0]) // 2)) for one in (pairs, own)
-    )
-    return TokenFloors(unigram, bigram, own_unigram, own_bigram, _share_of_commonest(pairs[0]), int(counts.sum()))
 
 
 def _share_of_commonest(given: Tensor) -> float:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import (
     is_rows,
     judged_is_trained,
@@ -315,19 +315,17 @@ def loss_to_beat(subject: Subject) -> float:
     return min([loss_before(subject), *untrained])
 
 
+@once("loss before training")
 def loss_before(subject: Subject) -> float:
     """The loss of the weights before training, on the same data."""
-
-    def measured() -> float:
-        score = Trial(subject, AS_IT_IS).score()
-        return math.nan if score is None else score.loss
-
-    return float(subject.once("loss before training", measured))
+    score = Trial(subject, AS_IT_IS).score()
+    return math.nan if score is None else score.loss
 
 
+@once("judged majority")
 def judged_majority(subject: Subject) -> float:
     """The share of right answers when always saying the commonest class, on the same data."""
-    return float(subject.once("judged majority", lambda: majority(subject, judged_parts(subject))))
+    return majority(subject, judged_parts(subject))
 
 
 def present_skill(subject: Subject, score: Score | None = None) -> float:
@@ -336,17 +334,14 @@ def present_skill(subject: Subject, score: Score | None = None) -> float:
     return skill(subject, own, judged_constant(subject), judged_majority(subject))
 
 
+@once("present score")
 def present_score(subject: Subject) -> Score | None:
     """How well the model does now on the parts that trials are judged by."""
-
-    def measured() -> Score | None:
-        try:
-            found = score_of(subject, judged_parts(subject))
-        except (RuntimeError, ValueError, TypeError, IndexError):
-            return None
-        return found if found is not None and math.isfinite(found.loss) else None
-
-    return subject.once("present score", measured)
+    try:
+        found = score_of(subject, judged_parts(subject))
+    except (RuntimeError, ValueError, TypeError, IndexError):
+        return None
+    return found if found is not None and math.isfinite(found.loss) else None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from theodolite.core.lazy_torch import array_of, is_elsewhere, is_tensor, kind_of, spacing, torch
 from theodolite.core.reading_table import known_number
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.thresholds import A_FEW, FEWEST, PART, RARELY, SAME, SURE, WELL
 from theodolite.io.overlapped_work import overlapped
 from theodolite.io.weight_parts import InHand, WeightPart
@@ -63,12 +63,9 @@ class WeightFacts:
     moved: float | None = None
 
 
+@once("weight facts")
 def weight_facts(subject: Subject) -> dict[str, WeightFacts]:
     """The facts of every floating tensor of a model or checkpoint that can be read, each read once."""
-    return subject.once("weight facts", lambda: _all_facts(subject))
-
-
-def _all_facts(subject: Subject) -> dict[str, WeightFacts]:
     weights, told = subject.weights, subject.seen.get("known weight facts", {})
     floating = [name for name, weight in weights.items() if weight.floating]
     origin = subject.origin if subject.model is not None and subject.origin else {}

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from theodolite.core.budget import OutOfTimeError
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 
 CALL, PACE, NUMBER = {"cpu": 5e-6, "cuda": 1.5e-5}, {"cpu": 2e10, "cuda": 4e13}, {"cpu": 1e-9, "cuda": 4e-12}
 """Seconds of one operation of any size, operations of floating point a second, and seconds for each number that comes out, of one
@@ -57,9 +57,10 @@ class Work:
             raise OutOfTimeError(f"expected to end within {self.limit:.0f} s by the clock; pass a larger budget")
 
 
+@once("work")
 def work_of(subject: Subject) -> Work:
     """The subject's account; without end where nobody set a budget."""
-    return subject.once("work", Work)
+    return Work()
 
 
 @dataclass(frozen=True)
