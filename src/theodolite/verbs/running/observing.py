@@ -768,7 +768,7 @@ class Observer:
             self._give_up(f"{name} cannot be read again: {' '.join(str(error).split())}")
             return
         self.watch.note_loss(passes[-1].value)
-        self.watch.silent_errors.by_hand = self.hand is not None
+        self.watch.silent_errors.stands_in |= self.hand is not None
         self.watch.silent_errors.extra = self.silent  # what is seen beside its steps
         if self.watch.events is not None:
             self.watch.events.told = self.clips

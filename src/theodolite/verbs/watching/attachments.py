@@ -85,7 +85,7 @@ class Attachments:
         self.alarms, self.between = Alarms(), LossBetweenLooks()
         moves = None if self.silent or gathered is not None else self.optimizer  # a copy does not move at every step
         self.losses, self.trace = TrainingLosses(), StepTrace(model, moves)
-        self.errors = SilentErrors(model, self.optimizer, _called_parts(model))
+        self.errors = SilentErrors(model, self.optimizer, _called_parts(model), stands_in=gathered is not None)
         if not isinstance(getattr(model, "_call", None), tuple) and not self.silent:
             self.errors.listen(outer)
         self.writer: Any = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import torch
@@ -34,8 +34,8 @@ FIRST, STRETCH, PERIOD = 32, 8, 256
 """Tensors are marked and read in the first steps and then in a stretch of each period: in between only flags are looked at."""
 FEWEST, SHARE, KEPT = 3, 0.2, 64
 """Steps, and their share of all, from which on a fact is no accident of a loop's first ones; marks of batches that are kept."""
-RUN_OF = 5
-"""Steps in a row with other inputs and the very same targets."""
+RUN_OF, ROWS_COMPARED = 5, 64
+"""Steps in a row with other inputs and the very same targets; rows of each that are compared."""
 EVALUATED = 3
 """Passes without gradients in a row, between two steps, that are an evaluation."""
 ROUNDED = torch.finfo(torch.float32).eps
@@ -70,7 +70,9 @@ DIGESTS = (1, 4, 16, 64, 256, 1024)
 class SilentErrors:
     """What was seen of the steps of one optimizer on one model."""
 
-    def __init__(self, model: nn.Module, optimizer: Any, parts: Sequence[nn.Module] = ()) -> None:
+    def __init__(
+        self, model: nn.Module, optimizer: Any, parts: Sequence[nn.Module] = (), *, stands_in: bool = False
+    ) -> None:
         self.model, self.optimizer, self.idle = model, optimizer, False
         self.parts = tuple(parts) or (model,)
         self.steps = self.cleared = self.stale = self.zero_lr = self.ended = self.evaluating = 0
@@ -94,7 +96,7 @@ class SilentErrors:
         self._pulled = self._few = False
         self._new = True
         self.empty = self.lost = self.alike = self.marked = 0
-        self.by_hand = False  # the optimizer stands for steps of the script's own, whose gradients it need not see
+        self.stands_in = stands_in  # the optimizer stands for steps by hand or of sharded weights: it sees no gradients
         self.written = 0  # steps after which the gradient was written to
         self._stepped_on: list[tuple[weakref.ref[Tensor], int]] = []
         self._used: list[tuple[weakref.ref[Tensor], int]] = []
@@ -200,7 +202,7 @@ class SilentErrors:
             self.stale += 1
         elif (
             not self._arrivals
-            and not self.by_hand
+            and not self.stands_in
             and all(p.grad is None for g in self.optimizer.param_groups for p in g["params"])
         ):
             self.empty += 1
@@ -222,7 +224,7 @@ class SilentErrors:
     def after_step(self) -> None:
         """The loop has made a step: whether it wrote to the gradient since then, and left it there, as clipping does."""
         before, self._stepped_on = self._stepped_on, []
-        if self._arrivals or self.idle or self.by_hand:
+        if self._arrivals or self.idle or self.stands_in:
             return
         for last, version in before:
             gradient = last()
@@ -553,7 +555,28 @@ def _targets_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
         return ()
     same = all(t.shape == targets[0].shape and torch.equal(t, targets[0]) for t in targets)
     others = all(a.shape != b.shape or not torch.equal(a, b) for a, b in pairwise(inputs))
-    return (str(RUN_OF),) if same and others else ()
+    return (str(RUN_OF),) if same and others and not _rows_have_places(inputs, targets[0]) else ()
+
+
+def _rows_have_places(batches: Sequence[Tensor], target: Tensor) -> bool:
+    """Whether inputs are nearer to each other where targets agree: batches are made in one order of targets, such as by class.
+
+    Rows of a shuffled batch could stand in any order: 99 such orders in each batch are the null, so that stuck targets pass for
+    an order in 1 of 100 cases.
+    """
+    if not target.ndim or any(len(x) != len(target) for x in batches):
+        return False
+    rows = min(ROWS_COMPARED, len(target))
+    kinds = torch.unique(target[:rows].reshape(rows, -1), dim=0, return_inverse=True)[1].cpu()
+    member = torch.nn.functional.one_hot(kinds).double()
+    flat = [x[:rows].reshape(rows, -1).double().cpu() for x in batches]
+    generator = torch.Generator().manual_seed(0)
+    orders = torch.rand(100, len(batches), rows, generator=generator).argsort(-1)
+    orders[0] = torch.arange(rows)  # as they are
+    sums = torch.zeros(100, dtype=torch.float64)
+    for a, b in combinations(range(len(batches)), 2):
+        sums += (member[orders[:, a]] * (torch.cdist(flat[a], flat[b]) @ member[orders[:, b]])).sum((1, 2))
+    return bool((sums[0] < sums[1:]).all())
 
 
 def _are_places(target: Tensor) -> bool:
