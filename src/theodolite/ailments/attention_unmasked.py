@@ -85,7 +85,6 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _forgets(subject: Subject) -> bool:
     """Whether it is a recurrent network that was trained and has learned nothing."""
-    assert subject.model is not None
     recurrent = any(isinstance(module, nn.RNNBase) for module in subject.model.modules())
     ran = steps_are_known(subject) and steps_made(subject) >= A_RUN  # a pretrained one may not have begun
     return recurrent and ran and present_skill(subject) <= NOTHING

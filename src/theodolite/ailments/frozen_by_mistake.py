@@ -53,13 +53,11 @@ def _is_moved_scale(model: nn.Module, name: str) -> bool:
 
 
 def _share(subject: Subject, names: list[str]) -> float:
-    assert subject.model is not None
     own = dict(subject.model.named_parameters())
     return sum(own[name].numel() for name in names) / sum(p.numel() for p in own.values())
 
 
 def _matrices(subject: Subject) -> list[str]:
-    assert subject.model is not None
     return [name for name, p in subject.model.named_parameters() if p.ndim > 1]
 
 
@@ -86,7 +84,6 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _matters(subject: Subject, names: list[str]) -> bool:
     """Whether much of the network, not its first layer alone, is frozen as drawn and has a gradient."""
-    assert subject.model is not None
     own = dict(subject.model.named_parameters())
     behind = [name for name in names if name in _matrices(subject)[1:]]
     if _share(subject, names) < WORTH or not behind or not is_finite(subject):

@@ -160,7 +160,6 @@ def _first_layers(subject: Subject, scales: InputScales) -> list[str]:
     So does one that takes its own slope in a time, or adds to a picture: there other inputs are another question.
     """
     model, batch = subject.model, first_rows(batches(subject)[0], ROWS)
-    assert model is not None
     given = [t for t in batch.tensors() if t.is_floating_point() and t.ndim > 1]
     found: list[str] = []
 

@@ -83,7 +83,6 @@ def cut_and_unused(subject: Subject) -> tuple[list[str], list[str]]:
 
 def _reads_one_state(subject: Subject, unused: Sequence[str]) -> list[str]:
     """Recurrent weights that are all unused though the first ones are not, and sequences have several places."""
-    assert subject.model is not None
     if not any("weight_hh" in name for name in unused):
         return []
     one = first_rows(batches(subject)[0], 2)
@@ -102,7 +101,6 @@ def _size(own: dict[str, nn.Parameter]) -> int:
 
 def cut_off(subject: Subject, suspects: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of the suspects, those that the loss depends on without a gradient, and those that it does not depend on."""
-    assert subject.model is not None
     with untouched(subject.model):
         model = copied_model(subject.model).train()
         _shaken(model, [name for name, _ in model.named_parameters()], 0.02)

@@ -205,7 +205,6 @@ def _size_beside_start(subject: Subject, model: nn.Module) -> float:
 
 
 def _below_a_kernel(subject: Subject) -> Iterator[Finding]:
-    assert subject.model is not None
     if not all(p.requires_grad for p in subject.model.parameters()):
         return  # part of it is kept as it is on purpose, which may cost what it may
     if times_drawn(subject, distinct_batches(subject)) or weighs_classes(subject):

@@ -29,7 +29,6 @@ MISSING, IDLE = "in no group", "without a gradient"
 
 def _missing(subject: Subject) -> list[str]:
     """The trainable parameters with a gradient that no group holds and that nobody else has moved."""
-    assert subject.model is not None
     held, signs = parameters_held(subject), signals(subject)
     idle = set() if signs is None else {*signs.untouched, *signs.zero}
     own = {name: p for name, p in subject.model.named_parameters() if p.requires_grad}
@@ -43,7 +42,6 @@ def _moved(subject: Subject, name: str, parameter: torch.Tensor) -> bool:
 
 
 def _says(subject: Subject, names: Sequence[str]) -> str:
-    assert subject.model is not None
     own = dict(subject.model.named_parameters())
     trainable = sum(p.numel() for p in own.values() if p.requires_grad)
     share = sum(own[name].numel() for name in names) / max(1, trainable)
@@ -59,7 +57,6 @@ def _unregistered(subject: Subject) -> list[tuple[str, bool]]:
 
     These are layers in a plain list, tuple or dict, or tensors that require a gradient and are no nn.Parameter of the model.
     """
-    assert subject.model is not None
     own, held, found = (
         set(map(id, (*subject.model.modules(), *subject.model.parameters()))),
         parameters_held(subject),
@@ -92,7 +89,6 @@ def _has_slope(subject: Subject, tensors: list[torch.Tensor]) -> bool:
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    assert subject.model is not None
     aside = _unregistered(subject)
     if aside:
         name, tensors = aside[0]

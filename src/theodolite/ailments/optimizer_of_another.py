@@ -11,7 +11,6 @@ from theodolite.measure.dynamics._silent_facts import parameters_replaced
 
 def static(subject: Subject) -> tuple[str, ...]:
     """The parameters whose places in the optimizer others have."""
-    assert subject.model is not None
     return parameters_replaced(subject.model, subject.optimizer)
 
 

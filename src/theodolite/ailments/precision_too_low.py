@@ -84,7 +84,6 @@ def in_float32(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 
 
 def _says(subject: Subject) -> str:
-    assert subject.model is not None
     dtype = str(subject.model.get_parameter(_low(subject)[0]).dtype).removeprefix("torch.")
     if not is_finite(subject):
         return f"Training in {dtype} ended in NaN or infinite numbers."

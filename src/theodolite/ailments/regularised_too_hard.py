@@ -37,7 +37,6 @@ FORGETS = 5.0
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    assert subject.model is not None
     drop = max((m.p for m in _dropouts(subject.model)), default=0.0)
     if drop <= USUAL or not was_trained(subject) or not is_finite(subject):
         return
@@ -59,7 +58,6 @@ def judge(subject: Subject) -> Iterator[Finding]:
 @torch.no_grad()
 def _noise_and_signal(subject: Subject) -> tuple[float, float]:
     """The variance of outputs from pass to pass, and that from input to input of their mean over passes."""
-    assert subject.model is not None
     batch = first_rows(batches(subject)[0], ROWS)
     with untouched(subject.model, training=True):
         torch.manual_seed(0)
@@ -71,7 +69,6 @@ def _noise_and_signal(subject: Subject) -> tuple[float, float]:
 
 def interventions(subject: Subject) -> Iterator[Intervention]:
     """Training without weight decay, and without dropout."""
-    assert subject.model is not None
     decay, drop = decay_of(subject), max((m.p for m in _dropouts(subject.model)), default=0.0)
     if decay:
         forgets = largest_lr(subject) * decay * steps_made(subject) > FORGETS

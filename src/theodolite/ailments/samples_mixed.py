@@ -61,7 +61,6 @@ def _moved(subject: Subject) -> float:
 
 def _axes(subject: Subject) -> list[str]:
     """The layers that take the axis of the batch for that of time, as far as their settings tell."""
-    assert subject.model is not None
     return [name for name, module in subject.model.named_modules() if getattr(module, "batch_first", None) is False]
 
 

@@ -32,7 +32,6 @@ USUAL = nn.BatchNorm1d(1).momentum or WORTH
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    assert subject.model is not None
     layers = {name: m for name, m in subject.model.named_modules() if _keeps_statistics(m)}
     if not layers or not is_finite(subject) or not _settled(subject, layers.values()):
         return
@@ -87,7 +86,6 @@ def _losses(subject: Subject, model: nn.Module, few: Sequence[Batch], *, trainin
 def _with_new_statistics(subject: Subject) -> float | None:
     """The loss in evaluation mode of a copy whose statistics are plain means over the data."""
     with untouched(None), torch.no_grad():
-        assert subject.model is not None
         other = copied_model(subject.model)
         for module in other.modules():
             if _keeps_statistics(module):

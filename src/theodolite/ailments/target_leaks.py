@@ -95,7 +95,6 @@ def _copies(subject: Subject, which: int, seen: int) -> bool:
 @torch.no_grad()
 def _moved(subject: Subject, which: int, seen: int) -> Tensor:
     """How far another token at one place of an input moves the answer at each place, or all of it where it has no places."""
-    assert subject.model is not None
     batch = first_rows(batches(subject)[0], ROWS)
     if len(batch.inputs) + len(batch.keywords) != len(batch.tensors()) or len(batch.tensors()) <= which:
         return torch.zeros(1)
@@ -246,7 +245,6 @@ def _window(subject: Subject, sample: Sample) -> Iterator[Finding]:
 @torch.no_grad()
 def _is_counted(subject: Subject, place: int) -> bool:
     """Whether the loss reads the target at a place."""
-    assert subject.model is not None and subject.loss is not None
     batch = first_rows(batches(subject)[0], ROWS)
     with untouched(subject.model):
         answer = subject.answer(batch)
@@ -258,7 +256,6 @@ def _is_counted(subject: Subject, place: int) -> bool:
 @torch.no_grad()
 def _answers_move(subject: Subject, end: tuple[int, int], length: int) -> bool:
     """Whether the last answer whose target stands among the inputs depends on the input there."""
-    assert subject.model is not None
     shared, channel = end
     batch = first_rows(batches(subject)[0], ROWS)
     x = batch.tensors()[0]

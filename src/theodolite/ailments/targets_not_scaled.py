@@ -101,7 +101,6 @@ def compared_columns(subject: Subject) -> dict[int, Places]:
     Such a loss stays where all of them are moved by as much, and changes where one is. Quantiles are several outputs beside one
     target. Other columns may hold classes.
     """
-    assert subject.model is not None and subject.loss is not None
     batch, target = asked_batch(subject), asked_batch(subject).target
     if not isinstance(target, Tensor) or target.ndim not in (1, 2) or not target.is_floating_point():
         return {}
@@ -166,7 +165,6 @@ def _names_of(subject: Subject, pairs: dict[int, Places]) -> tuple[str, str]:
     if not pairs:
         return "y", "output"
     batch = asked_batch(subject)
-    assert subject.model is not None
     with untouched(subject.model), torch.no_grad(), quiet():
         own = members_of(subject.answer(batch))
     places = sorted({one for some in pairs.values() for one in some})

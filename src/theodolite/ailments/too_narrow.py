@@ -53,7 +53,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 def _is_affine(subject: Subject) -> bool:
     """Whether several layers in a row make one linear layer: their last output at a midpoint is the mean of those at the ends."""
     model, signs, batch = subject.model, signals(subject), batches(subject)[0]
-    assert model is not None and signs is not None
+    assert signs is not None
     plain = len(batch.inputs) == 1 and not batch.keywords and isinstance(batch.inputs[0], Tensor)
     x = batch.inputs[0] if plain else torch.zeros(0)
     if (
@@ -84,7 +84,6 @@ def _bent(names: list[str], model: nn.Module, optimizer: torch.optim.Optimizer) 
 
 def _wider(subject: Subject) -> Iterator[Intervention]:
     model, sample = subject.model, samples(subject)
-    assert model is not None
     if sample is None or len(sample.inputs) != 1 or is_thinned(subject):
         return
     two = first_rows(batches(subject)[0], 2)

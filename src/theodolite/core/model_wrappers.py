@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def bare_model(model: Any) -> Any:
     """The module itself where it is compiled, or wrapped to run on several devices, in whatever order."""
     while True:
-        if is_module(model) and isinstance(model, _parallel()):
+        if is_module(model) and isinstance(model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
             model = model.module
         elif is_module(getattr(model, "_orig_mod", None)):
             model = model._orig_mod
@@ -41,10 +41,6 @@ def leave_borrowed_forwards(copied: nn.Module) -> None:
         bound_here = getattr(patched, "__self__", None) is module and getattr(inner, "__closure__", True) is None
         if patched is not None and not bound_here:
             del module.__dict__["forward"]
-
-
-def _parallel() -> tuple[type[nn.Module], ...]:
-    return torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel
 
 
 def is_lazy(model: nn.Module) -> bool:

@@ -81,10 +81,10 @@ class Subject:
     ``seen`` is what passes over the data have shown, shared by all instruments.
     """
 
-    model: nn.Module | None = None
+    model: nn.Module | Any = None  # None of a checkpoint alone; who wants one says so in `needs`
     _: KW_ONLY
     data: Any = None
-    loss: Callable[[Any, Any], Tensor] | None = None
+    loss: Callable[[Any, Any], Tensor] | Any = None
     lr: float | None = None
     momentum: float = 0.0
     optimizer: Any = None

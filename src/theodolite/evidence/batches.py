@@ -44,7 +44,6 @@ def batches(subject: Subject) -> tuple[Batch, ...]:
 @once("asked batch")
 def asked_batch(subject: Subject) -> Batch:
     """The first batch, or so many of its samples that answers to them are not too many numbers to be drawn several times."""
-    assert subject.model is not None
     whole = batches(subject)[0]
     with untouched(subject.model), torch.no_grad(), quiet():
         answer = subject.answer(first_rows(whole, A_FEW))
@@ -142,7 +141,6 @@ def _affordable(subject: Subject, cost: Price, share: float) -> int:
 
 def _in_training_order(subject: Subject, data: Any) -> Iterable[Batch]:
     """Batches as a loader gives them; columns in memory are dealt out at random, as a loader that shuffles would."""
-    assert subject.model is not None
     source = data.source if isinstance(data, Batches) else data
     columns = _in_memory(source)
     size = ROWS
@@ -288,7 +286,6 @@ def reads_targets(subject: Subject) -> bool:
 
 def _is_residual(subject: Subject, batch: Batch) -> bool:
     """Whether the model's answer is not up to its weights alone: with weights of 0 it is neither 0 nor 1/2, a sigmoid's."""
-    assert subject.model is not None
     bare = copied_model(subject.model)
     for parameter in bare.parameters():
         parameter.zero_()

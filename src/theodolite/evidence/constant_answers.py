@@ -104,7 +104,6 @@ def compares_answers(subject: Subject) -> bool:
 
 def _equal_answers(subject: Subject, batch: Batch, seed: int = 0) -> float:
     """The loss where every sample has the same answer, of ones or drawn; not a number where it refuses."""
-    assert subject.model is not None and subject.loss is not None
     try:
         with untouched(subject.model), torch.no_grad(), quiet():
             answer = subject.answer(batch)
@@ -190,7 +189,6 @@ def _fitted(
 
     def mean(times: float = 1.0) -> Tensor:
         """The mean loss; its gradient is taken batch by batch, so that no more than one answer is held at a time."""
-        assert subject.loss is not None
         values = []
         for b in few:
             value = subject.loss(answer(len(b), times), b.target).float() / _per(subject, b) / len(few)
@@ -225,7 +223,6 @@ def _is_perfect(subject: Subject, answer: Callable[[int], Any], batch: Batch) ->
     """Whether no sample would rather have another answer than the constant, beside what each says to one that is off by 1."""
 
     def pull(off: float) -> float:
-        assert subject.loss is not None
         given = answer(len(batch))
         parts = [(t.detach() + off).requires_grad_() for t in members_of(given)]
         with torch.enable_grad(), quiet():
@@ -254,7 +251,6 @@ def _per(subject: Subject, batch: Batch) -> float:
 
 def _mean_of(subject: Subject, answer: Callable[[int], Any], parts: Sequence[Batch]) -> tuple[float, list[float]]:
     """The loss of an answer over all places that count, and that of each part that has any."""
-    assert subject.loss is not None
     losses, weights = [], []
     with torch.no_grad(), quiet():
         for batch in parts:

@@ -156,7 +156,6 @@ def _without_paths(subject: Subject) -> list[str]:
     """
     model, ran, alike = subject.model, list[str](), list[str]()
     batch = first_rows(batches(subject)[0], 2)
-    assert model is not None
 
     def noted(name: str) -> Any:
         def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:

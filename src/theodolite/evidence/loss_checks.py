@@ -40,7 +40,6 @@ FAR = 12.0
 @once("drawn answers")
 def drawn_answers(subject: Subject) -> list[Tensor]:
     """Outputs for `asked_batch` drawn at random, three times; none where the answer is not one tensor of some rows."""
-    assert subject.model is not None
     batch = asked_batch(subject)
     with untouched(subject.model), torch.no_grad(), quiet():
         own = subject.answer(batch)
@@ -50,7 +49,6 @@ def drawn_answers(subject: Subject) -> list[Tensor]:
 
 
 def _values(subject: Subject, answers: list[Any], target: Any) -> list[float]:
-    assert subject.loss is not None
     with quiet(), torch.no_grad():
         return [float(subject.loss(answer, target)) for answer in answers]
 
@@ -148,7 +146,6 @@ def class_numbers(subject: Subject) -> Tensor | None:
 
 def likes_the_number(subject: Subject, like: Tensor) -> bool:
     """Whether outputs that descend on the loss freely go to the number of the class, or as near as they can be let."""
-    assert subject.loss is not None
     loss, batch = subject.loss, first_rows(asked_batch(subject), ROWS)
     start, target = like[: len(batch)].clone(), batch.target
     found: list[Tensor] = []
@@ -171,7 +168,6 @@ def is_past_its_range(subject: Subject) -> bool:
 
     Within its range, from 0 to 1, it does not: a loss that falls without end there too is meant to.
     """
-    assert subject.loss is not None
     batch = first_rows(asked_batch(subject), ROWS)
     target = batch.target
     answers = drawn_answers(subject)
@@ -197,7 +193,6 @@ def trained_beside(subject: Subject) -> bool:
     others = asked_beside(subject)
     if not others:
         return False
-    assert subject.model is not None and subject.loss is not None
     batch = asked_batch(subject)
     try:
         with untouched(subject.model), torch.no_grad(), quiet():
@@ -218,7 +213,6 @@ def asked_beside(subject: Subject) -> list[nn.Parameter]:
     cells = [cell.cell_contents for cell in getattr(loss, "__closure__", None) or () if cell != CellType()]
     reached = [loss, owner, *cells]
     reached += [value for one in (owner, *cells) if hasattr(one, "__dict__") for value in vars(one).values()]
-    assert subject.model is not None and subject.optimizer is not None
     own = {id(p) for p in subject.model.parameters()} | {
         id(p) for g in subject.optimizer.param_groups for p in g["params"]
     }
@@ -259,7 +253,6 @@ def falls_without_end(subject: Subject) -> bool:
     """
     answer, target = _asked(subject)
     shapes, loss = [output_shapes(t)[-1] for t in members_of(answer)], subject.loss
-    assert loss is not None
 
     def cost(outputs: list[Tensor]) -> Tensor:
         return loss(rebuilt(answer, [shape(z) for shape, z in zip(shapes, outputs, strict=True)]), target)
@@ -270,7 +263,6 @@ def falls_without_end(subject: Subject) -> bool:
 def _asked(subject: Subject) -> tuple[Any, Any]:
     """The model's answer to `asked_batch`, and its target."""
     batch = asked_batch(subject)
-    assert subject.model is not None
     with untouched(subject.model), torch.no_grad(), quiet():
         return subject.answer(batch), batch.target
 
@@ -283,7 +275,6 @@ def falls_as_its_gradient_says(subject: Subject) -> bool:
     than its value: of two answers the one that costs less need not be better.
     """
     (answer, target), loss = _asked(subject), subject.loss
-    assert loss is not None
     try:
         kept = [_kept_promises(loss, answer, drawn, target) for drawn in drawn_outputs(answer, target, 3)]
     except Exception:  # the loss refuses such answers
@@ -323,7 +314,6 @@ def shrinks_volumes(subject: Subject) -> bool:
     """
     batch = first_rows(asked_batch(subject), FEWEST)
     given = batch.tensors()
-    assert subject.model is not None and subject.loss is not None
     if len(given) != 1 or len(batch.inputs) != 1 or not given[0].is_floating_point() or given[0][:1].numel() > ROWS:
         return False
     try:
@@ -437,7 +427,6 @@ def as_classes_and_numbers(subject: Subject, labels: Tensor) -> tuple[float, flo
 
 def cross_entropy_for(subject: Subject) -> Callable[[Tensor, Any], Tensor] | None:
     """The cross-entropy that fits outputs and classes here, whether these are plain, probabilities or their logarithms."""
-    assert subject.model is not None
     batch = asked_batch(subject)
     with untouched(subject.model), torch.no_grad(), quiet():
         own = subject.answer(batch)

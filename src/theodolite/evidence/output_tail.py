@@ -92,7 +92,6 @@ def output_tail(subject: Subject) -> OutputTail | None:
 def _behind(subject: Subject, names: tuple[str, ...], batch: Batch) -> OutputTail | None:
     """What is behind these layers; None where one ran more than once, or they do not fit side by side."""
     model, loss = subject.model, subject.loss
-    assert model is not None and loss is not None
     kept: dict[str, list[Any]] = {name: [] for name in names}
 
     def answered(replaced: Callable[[str, Any], Any]) -> Any:

@@ -119,7 +119,6 @@ class Trial:
     """
 
     def __init__(self, subject: Subject, change: Change, seed: int = 0) -> None:
-        assert subject.model is not None and subject.optimizer is not None
         self.subject, self.change = subject, change
         self.losses: list[float] = []
         self.released = False

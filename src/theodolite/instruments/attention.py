@@ -25,7 +25,6 @@ MOST = 32
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The entropy of attention, layer by layer, and the rank of the tokens by depth."""
-    assert subject.model is not None
     batch = next(subject.batches())
     rows = min(len(batch), MOST, afforded(subject, "forward", passes=2.0, fewest=2))
     few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])

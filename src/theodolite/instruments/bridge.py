@@ -32,7 +32,6 @@ MOST_ROWS, MOST_LOG = 1024, 20.0
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The slack of the majorization and the condition number behind every linear layer, on the first batch."""
-    assert subject.model is not None
     layers = {name: module for name, module in subject.model.named_modules() if isinstance(module, nn.Linear)}
     found = features_of(subject)
     given = {name: x[:MOST_ROWS] for name, x in found.given.items() if name in layers}

@@ -63,7 +63,6 @@ def _chain_of(model: nn.Module) -> _Chain:
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The samples beside what the widths certainly hold; else the parameters beside the numbers to be fitted."""
-    assert subject.model is not None and subject.data is not None
     samples, classes = 0, True
     for batch in subject.data:
         samples += len(batch)
@@ -107,7 +106,6 @@ def _certain(chain: _Chain, classes: bool) -> int:
 
 
 def _counted(subject: Subject, samples: int, chain: _Chain) -> Reading:
-    assert subject.model is not None
     parameters = sum(parameter.numel() for parameter in subject.model.parameters())
     return Reading(
         quantity="parameters per sample",

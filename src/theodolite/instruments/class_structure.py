@@ -83,7 +83,6 @@ def _parts(subject: Subject, data: Any, classes: int, count: int) -> Iterator[di
 
 def _classes(subject: Subject) -> int | None:
     """How many classes there are; None where there are none, too many, or the means of all pairs would not fit."""
-    assert subject.model is not None
     classes = classes_of(subject)
     if classes is None or classes > MOST_CLASSES:
         return None
@@ -107,7 +106,6 @@ class _Structure:
 
 
 def _numbers(subject: Subject, data: Any, classes: int, *, until: float) -> _Structure:
-    assert subject.model is not None
     means, weights = pair_gradients(subject.model, data, classes=classes)
     parts, here = pair_structure(means, weights), int((weights.sum(1) > 0).sum())
     matrix, started = fisher(subject.model, data), time.perf_counter()
@@ -168,7 +166,6 @@ def _by_chance(share: float, directions: int) -> Band:
 
 def _overlap(subject: Subject, data: Any, parts: Parts, count: int, *, until: float) -> tuple[float, float]:
     """Of the steepest directions the share in the span of the classes' mean gradients, and what is chance."""
-    assert subject.model is not None
     top = extreme_eigenpairs(
         hessian(subject.model, cross_entropy, data),
         count=count,

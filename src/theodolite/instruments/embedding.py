@@ -17,7 +17,6 @@ from theodolite.core.subject import Subject
 
 def read(subject: Subject) -> Iterator[Reading]:
     """Lengths of the rows of each table, and the cosine between embedding and head."""
-    assert subject.model is not None
     modules = dict(subject.model.named_modules())
     tables = {name: m.weight for name, m in modules.items() if isinstance(m, nn.Embedding)}
     heads = [(name, m.weight) for name, m in modules.items() if isinstance(m, nn.Linear)][-1:]  # the last one answers

@@ -24,7 +24,6 @@ TRIED, AHEAD, OWN = (4, 16, 64), 0.2, 0.8
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The trace of the covariance, the squared norm of the mean, and their ratio."""
-    assert subject.model is not None and subject.loss is not None
     found = _moments(subject)
     if found is None:
         return
@@ -53,7 +52,6 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 def _moments(subject: Subject) -> GradientMoments | None:
     """From single samples, each visited twice; from small batches where the model normalizes by its batch."""
-    assert subject.model is not None and subject.loss is not None
     if not normalizes_batches(subject.model):
         return gradient_moments(subject.model, subject.loss, thinned(subject, _samples(subject)))
     size = sum(p.numel() for p in subject.model.parameters() if p.requires_grad)
@@ -66,7 +64,6 @@ def _moments(subject: Subject) -> GradientMoments | None:
 
 def _samples(subject: Subject) -> int:
     """How many single samples can be visited: their gradients are kept apart, which is dearer than a batch's and is timed."""
-    assert subject.model is not None and subject.loss is not None
     everything = sample_count(subject)
     most = min(everything, subject.allowance.samples or everything)
     if subject.allowance.seconds == math.inf:

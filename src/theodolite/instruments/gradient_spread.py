@@ -25,7 +25,6 @@ UNIFORM = 1.8  # the kurtosis of torch's default weights
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The variance between draws of the log of the squared gradient, beside that of a random ReLU network of these widths."""
-    assert subject.model is not None
     limited = subject.allowance.seconds < float("inf")
     rows = afforded(subject, "forward", passes=4.0 * DRAWS, share=0.9, fewest=min(2, len(subject.data.first())))
     whole = next(subject.batches())

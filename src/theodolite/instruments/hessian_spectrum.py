@@ -57,7 +57,6 @@ class _Spectrum:
 
 def read(subject: Subject) -> Iterator[Reading]:
     """Outliers, the lowest eigenvalue, the share of negative ones, the trace beside that of the Gauss-Newton matrix."""
-    assert subject.model is not None and subject.loss is not None
     samples, products = _plan(subject)
     data = thinned(subject, samples)
     limit, some = subject.allowance, samples < sample_count(subject)
@@ -125,7 +124,6 @@ def _measured_spectrum(
 
     The ends may take two thirds of the time ``until`` then, and what they took a product says how many more there are.
     """
-    assert subject.model is not None and subject.loss is not None
     started = time.perf_counter()
     if known is None:
         operator = hessian(subject.model, subject.loss, data)

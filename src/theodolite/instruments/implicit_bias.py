@@ -34,7 +34,6 @@ SCALES = tuple(float(10**power) for power in np.arange(-4.0, 2.01, 0.5))
 def read(subject: Subject) -> Iterator[Reading]:
     """Distances of the readout found to the candidates; nothing where there is no linear readout."""
     model = subject.model
-    assert model is not None
     most = afforded(subject, "forward", passes=3, share=0.5, fewest=min(2 * INTERPOLATED, sample_count(subject)))
     samples = spread_samples(subject, min(SAMPLES, most))
     if samples is None:

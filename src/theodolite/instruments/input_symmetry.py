@@ -33,7 +33,6 @@ ROUNDED = 4  # units of the last place by which outputs may differ from one run 
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The change of the outputs under a rotation of inputs and first weights, and the least loss on a sparse target."""
-    assert subject.model is not None
     batch = next(subject.batches())
     found = _input(batch)
     if found is None:

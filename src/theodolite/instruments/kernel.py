@@ -63,7 +63,6 @@ RUNNING = " In evaluation mode: batch normalization uses its running means, beca
 def read(subject: Subject) -> Iterator[Reading]:
     """Readings of the kernel on some of the data, as far as loss, step size and origin are known."""
     model = subject.model
-    assert model is not None
     few = spread_samples(subject, 2)
     if few is None or not any(p.requires_grad for p in model.parameters()):
         return
@@ -94,7 +93,6 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 def _sketched(subject: Subject, samples: Samples, outputs: int, size: int) -> Iterator[Reading]:
     """Of a model too large for every output's derivatives: the mean kernel by random sums of the outputs."""
-    assert subject.model is not None
     everything = sample_count(subject)
     rows = min(len(samples), NUMBERS // size)
     draws = max(2, min(outputs, int(afforded(subject, "gradient", passes=2.0) / max(1, rows))))
@@ -118,7 +116,6 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
     loss, targets = subject.loss, samples.targets
     if loss is None or targets is None:
         return
-    assert subject.model is not None
     outputs = first_tensor(samples.answer(subject.model))
     try:
         curvatures = output_curvatures(loss, outputs, targets)
@@ -156,7 +153,6 @@ def _by_products(subject: Subject, samples: int) -> Estimate | None:
         return None
     if afforded(subject, "product", passes=PRODUCTS, share=0.8) < everything:
         return None
-    assert subject.model is not None and subject.loss is not None
     try:
         found = extreme_eigenpairs(
             gauss_newton(subject.model, subject.loss, subject.data),
@@ -300,7 +296,6 @@ def _at_origin(subject: Subject, samples: Samples) -> Tensor | None:
     """The kernel with the weights from before training; None where there are none that fit."""
     if subject.origin is None:
         return None
-    assert subject.model is not None
     start = copied_model(subject.model)
     own = dict(start.named_parameters())
     if any(

@@ -32,7 +32,6 @@ def read(subject: Subject) -> Iterator[Reading]:
     samples = spread_samples(subject, MOST) if layers is not None else None
     if layers is None or samples is None or samples.targets is None or not isinstance(samples.x, Tensor):
         return
-    assert subject.model is not None
     with torch.no_grad():
         answers = first_tensor(subject.model(samples.x)).double().cpu()
     targets = samples.targets.cpu()

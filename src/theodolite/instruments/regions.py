@@ -65,7 +65,6 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 def _counts(subject: Subject, start: Tensor, end: Tensor, seconds: float) -> Array:
     """Breakpoints on each segment; the later ones are left out where the time for them is up."""
-    assert subject.model is not None
     if seconds == math.inf:
         return np.array(
             [len(line.breakpoints) for line in regions_on_lines(subject.model, start, end)], dtype=np.float64
@@ -82,7 +81,6 @@ def _counts(subject: Subject, start: Tensor, end: Tensor, seconds: float) -> Arr
 
 def _triangle(subject: Subject, x: Tensor) -> Iterator[Reading]:
     """The cells of a triangle of three inputs; where time is short those of a smaller one within it, scaled by the area."""
-    assert subject.model is not None
     plane, corners = slice_through(*x[:: len(x) // 3][:3])
     center = np.asarray(corners).mean(0)
     found: list[float] = []
@@ -108,7 +106,6 @@ def _triangle(subject: Subject, x: Tensor) -> Iterator[Reading]:
 
 def _sampled(subject: Subject, segments: dict[str, Segments]) -> Iterator[Reading]:
     """Of a network too large to follow every bend: changes of sign before its ReLUs, place by place along segments."""
-    assert subject.model is not None
     for kind, (start, end) in segments.items():
         counts: list[tuple[float, float]] = []
         for one, other in zip(start[:PLACED], end[:PLACED], strict=False):

@@ -23,7 +23,6 @@ MOST = 8
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The mean square of the stream after each residual sum, and how much it has grown."""
-    assert subject.model is not None
     batch = next(subject.batches())
     rows = min(len(batch), MOST, afforded(subject, "gradient", passes=2.0, fewest=2))
     few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])

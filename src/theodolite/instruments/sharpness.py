@@ -26,7 +26,7 @@ an error from so few of them is widened at most."""
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The largest eigenvalue beside the edge."""
-    assert subject.model is not None and subject.loss is not None and subject.lr is not None
+    assert subject.lr is not None
     with batch_statistics(subject.model):  # the step is taken in training mode
         top, found = _largest(subject)
     value, error = found.value, found.stderr
@@ -43,7 +43,6 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
     """The largest eigenvalue over all the data; within a budget over some, beside what others say of its direction."""
-    assert subject.model is not None and subject.loss is not None
     all_of, enough = sample_count(subject), subject.allowance
     samples = afforded(subject, "product", passes=PRODUCTS + 2, share=0.8, fewest=min(FEWEST, all_of))
     if samples >= all_of:
@@ -67,7 +66,6 @@ def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
 
 def _along(subject: Subject, direction: Tensor, data: Batches) -> Estimate:
     """The curvature along a direction, part by part of the samples: their mean, and its error from their spread."""
-    assert subject.model is not None and subject.loss is not None
     samples = sum(len(batch) for batch in data)
     parts = parted(
         data, PARTS if samples >= 4 * PARTS else 2

@@ -44,7 +44,6 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 def _path(subject: Subject, seen: Sequence[Signal]) -> Iterator[Reading]:
     """What residual and normalized paths do as a whole: the relative change of the answer to one behind the first layer."""
-    assert subject.model is not None
     batch = next(subject.batches())
     rows = min(len(batch), SAMPLES, afforded(subject, "forward", passes=2.0 * DIRECTIONS, fewest=2))
     few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])

@@ -35,7 +35,7 @@ BALANCED = Band(0.8, 1.25)
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The trend of the loss, and only where there is none the balance of pull and noise."""
-    assert subject.model is not None and subject.loss is not None and subject.lr is not None
+    assert subject.lr is not None
     how, steps = _plan(subject)
     run = sgd_run(
         subject.model,
@@ -135,7 +135,6 @@ def _plan(subject: Subject) -> tuple[Sgd, tuple[int, int]]:
 
 def _step_seconds(subject: Subject, how: Sgd) -> float:
     """What a step of the run takes, with all that is noted of it."""
-    assert subject.model is not None and subject.loss is not None
     started = time.perf_counter()
     sgd_run(subject.model, subject.loss, subject.data, sgd=how, steps=(0, TRIED))
     return (time.perf_counter() - started) / TRIED

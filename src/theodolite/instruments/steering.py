@@ -39,7 +39,6 @@ CONTRACTIONS = (
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The mean gain of random directions behind every layer but the last."""
-    assert subject.model is not None
     layers, covariances = matrix_layers(subject.model), features_of(subject).first
     generator = torch.Generator().manual_seed(SEED)
     names = list(covariances)[:-1]

@@ -52,7 +52,6 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 def _losses(subject: Subject, rows: int, length: int) -> Tensor | None:
     """The cross-entropy at each place of the last rows; None where answers and targets do not fit."""
-    assert subject.model is not None
     meant, found, left = task(subject), list[Tensor](), rows
     first = distinct_batches(subject)[0]
     like = [t.shape[1:] for t in first.tensors()]

@@ -40,7 +40,6 @@ EXPONENT = 0.15
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The exponents of every layer, beside those of the standard parametrization."""
-    assert subject.model is not None
     rule = rule_of(subject.optimizer)
     batches = step_batches(subject, STEPS)
     if rule is None or not _is_small(subject):
@@ -48,7 +47,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     first = first_rows(batches[0], 4)
 
     def made(times: int) -> nn.Module | None:
-        return widened_copy(subject.model, times, *first.inputs, **first.keywords)  # type: ignore[arg-type]
+        return widened_copy(subject.model, times, *first.inputs, **first.keywords)
 
     moves: dict[float, list[Any]] = {}
     with untouched(None):
@@ -83,7 +82,6 @@ def step_batches(subject: Subject, steps: int) -> list[Batch]:
 
 
 def _is_small(subject: Subject) -> bool:
-    assert subject.model is not None
     return sum(p.numel() for p in subject.model.parameters()) <= LARGEST
 
 

@@ -68,7 +68,6 @@ def _grams(model: nn.Module, data: Any, samples: int) -> dict[str, Tensor]:
     """The Gram matrix of the outputs of each layer that has weights, in the order in which they ran."""
     subject = Subject(model, data=data, checked=False)
     subject.check_runs()
-    assert subject.model is not None
     kept: dict[str, list[Tensor]] = {}
 
     def keeping(name: str) -> Any:

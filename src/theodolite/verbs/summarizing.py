@@ -84,7 +84,6 @@ def summary(model: nn.Module, data: Any = None, *, loss: Callable[[Any, Any], An
     [('0', '4 × 16', 144, 128.0), ('1', '4 × 16', 0, 0.0), ('2', '4 × 3', 51, 48.0)]
     """
     subject = subject_to_judge(model, data=data, loss=loss)
-    assert subject.model is not None
     with untouched(subject.model):
         whole = subject.data.first().on(subject.model) if subject.has("data") else None
         batch = None if whole is None else whole.picked(torch.arange(min(len(whole), SAMPLES)))
@@ -154,7 +153,6 @@ def _passed(subject: Subject, batch: Any) -> list[Ran]:
                 self.flops += 4 * query.numel() * key.shape[-2]
             return out
 
-    assert subject.model is not None
     names = {module: name for name, module in _leaves(subject.model).items()}
     ran: dict[Any, Ran] = {}
     began: dict[Any, float] = {}

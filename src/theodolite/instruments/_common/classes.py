@@ -31,7 +31,6 @@ def classes_of(subject: Subject) -> int | None:
 
 def classifier_of(subject: Subject, classes: int) -> tuple[str, nn.Linear] | None:
     """The last linear layer with one row a class."""
-    assert subject.model is not None
     found = [
         (name, layer)
         for name, layer in subject.model.named_modules()

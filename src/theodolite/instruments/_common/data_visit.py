@@ -42,7 +42,6 @@ def sample_count(subject: Subject) -> int:
 def pace_of(subject: Subject, *kinds: str) -> Pace:
     """What a pass takes in each kind asked for, to start and for each sample, measured once on slices of the first batch."""
     known: dict[str, tuple[float, float]] = subject.seen.setdefault("pace", {})
-    assert subject.model is not None
     for kind in kinds:
         if kind not in known:
             with untouched(subject.model), plain_attention():
@@ -54,7 +53,6 @@ def pace_of(subject: Subject, *kinds: str) -> Pace:
 
 def _timings(run: Callable[[Subject, Batch], Any], subject: Subject) -> list[tuple[int, float]]:
     """Seconds of one pass by its number of samples: of more of them until it takes long enough to be timed."""
-    assert subject.model is not None
     whole = next(subject.batches())
     count = min(SLICE, len(whole))
     try:
@@ -102,7 +100,7 @@ def _forward(subject: Subject, batch: Batch) -> None:
 
 
 def _gradient(subject: Subject, batch: Batch) -> None:
-    own = [p for p in subject.model.parameters() if p.requires_grad]  # type: ignore[union-attr]
+    own = [p for p in subject.model.parameters() if p.requires_grad]
     torch.autograd.grad(_value(subject, batch), own, allow_unused=True)
 
 
@@ -112,7 +110,7 @@ def _value(subject: Subject, batch: Batch) -> Tensor:
 
 
 def _product(subject: Subject, batch: Batch) -> None:
-    own = [p for p in subject.model.parameters() if p.requires_grad]  # type: ignore[union-attr]
+    own = [p for p in subject.model.parameters() if p.requires_grad]
     slopes = torch.autograd.grad(_value(subject, batch), own, create_graph=True, materialize_grads=True)
     live = [slope for slope in slopes if slope.requires_grad]
     torch.autograd.grad(live, own, [torch.ones_like(slope) for slope in live], allow_unused=True)
@@ -133,7 +131,6 @@ def thinned(subject: Subject, samples: int, *, batch_size: int | None = None) ->
         chosen = torch.nonzero((places + 1) * samples // whole > places * samples // whole).flatten()
         start += len(batch)
         kept += [batch.picked(rows) for rows in torch.split(chosen, batch_size or max(1, len(chosen))) if len(rows)]
-    assert subject.model is not None
     return Kept(kept, subject.model)
 
 
@@ -167,7 +164,6 @@ def weights_state(model: nn.Module) -> tuple[tuple[int, int], ...]:
 
 def features_of(subject: Subject) -> Features:
     """What one visit of the data shows of all layers: made once for all instruments, again where weights have moved."""
-    assert subject.model is not None
     limit = subject.allowance
     state = weights_state(subject.model)
     found: Features | None = subject.seen.get("features")

@@ -19,7 +19,6 @@ ROWS, ENTRIES = 256, 8192
 def kernel_samples(subject: Subject, few: Samples, outputs: int, *, fewest: int) -> float:
     """Samples that can be afforded one by one, by what the kernel of one takes; no end where time or model set none."""
     model = subject.model
-    assert model is not None
     if subject.allowance.seconds == math.inf or ntk_plan(model, few.x).method == "layers":
         return math.inf
     own = [p for p in model.parameters() if p.requires_grad]

@@ -49,7 +49,9 @@ def redrawn_gradients(
         rows = []
         for _ in range(draws):
             for module in fresh.modules():
-                _reset(module)
+                reset = _resets(module)
+                if callable(reset):
+                    reset()
             x = inputs[0].detach().clone().requires_grad_()
             z = first_tensor(fresh(x, *inputs[1:], **keywords))
             (gradient,) = torch.autograd.grad(z.reshape(len(z), -1)[:, 0].sum(), x)
@@ -84,12 +86,6 @@ def log_spread(squares: Tensor) -> tuple[float, float]:
 
 def _resets(module: nn.Module) -> Any:
     return getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
-
-
-def _reset(module: nn.Module) -> None:
-    reset = _resets(module)
-    if callable(reset):
-        reset()
 
 
 def _kept(model: nn.Module) -> tuple[str, ...]:

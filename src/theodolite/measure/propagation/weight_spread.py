@@ -87,11 +87,9 @@ def fan_in(shape: tuple[int, ...], owner: nn.Module | None = None, *, outputs: i
         return shape[0]
     if len(shape) == 2 and type(owner).__name__ == "Conv1D" and getattr(owner, "nf", None) == shape[1]:
         return shape[0]
-    if owner is not None and isinstance(owner, _transposed()):
+    if owner is not None and isinstance(
+        owner, (torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d, torch.nn.ConvTranspose3d)
+    ):
         taps = math.prod(shape[2:]) / math.prod(owner.stride)  # an output meets only some taps
         return max(1, round(shape[0] / owner.groups * taps))
     return math.prod(shape[1:])
-
-
-def _transposed() -> tuple[type[nn.ConvTranspose1d], type[nn.ConvTranspose2d], type[nn.ConvTranspose3d]]:
-    return torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d, torch.nn.ConvTranspose3d

@@ -75,7 +75,8 @@ def parallel_correction(problem: QuadraticProblem, start: Array) -> Array:
     array([-9.])
     """
     limit = linear_flow_limit(problem.features, problem.targets, start)
-    largest = _residual(problem, limit)
+    size = float(np.abs(problem.targets).max()) or 1.0
+    largest = float(np.abs(problem.features.T @ limit - problem.targets).max()) / size
     if largest > FITS:
         raise InputError(
             f"expected targets that the linear model fits, got a residual of {largest:.2g} of them; "
@@ -137,11 +138,6 @@ def feature_drift(
     if np.isfinite(time):
         moved = -np.expm1(-lr * time * np.clip(values, 0, None))
     return np.asarray(second_derivative @ (vectors @ (moved * (vectors.T @ (limit - start)))))
-
-
-def _residual(problem: QuadraticProblem, limit: Array) -> float:
-    size = float(np.abs(problem.targets).max()) or 1.0
-    return float(np.abs(problem.features.T @ limit - problem.targets).max()) / size
 
 
 def _outside(features: Array) -> Array:

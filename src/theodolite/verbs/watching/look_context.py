@@ -128,13 +128,11 @@ class LookContext:
     @property
     def model(self) -> nn.Module:
         """The model at its present weights."""
-        assert self.subject.model is not None
         return self.subject.model
 
     @property
     def loss(self) -> Callable[[Any, Any], Tensor]:
         """The loss of training."""
-        assert self.subject.loss is not None
         return self.subject.loss
 
     @contextlib.contextmanager
