@@ -83,9 +83,8 @@ def _is_meant(name: str) -> bool:
 
 def _apart(subject: Subject, group: list[WeightFacts]) -> set[int]:
     """The places in memory: tensors that share one are tied."""
-    held = (
-        [subject.weights[facts.name].read() for facts in group] if len(group) > 1 else []
-    )  # held: no address is used twice
+    # held: no address is used twice
+    held = [subject.weights[facts.name].read() for facts in group] if len(group) > 1 else []
     return {tensor.data_ptr() for tensor in held}
 
 

@@ -38,9 +38,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
     fitted = shares and training.loss < MISSED * constant
     apart = fitted and held.loss - SURE * held.stderr > MOST * judged_constant(subject) and far
     gross = fitted and known and gap > max(MISSED, SURE * held.accuracy_error)
-    if (
-        not known and shares and training.loss < RARELY * constant
-    ):  # numbers that are met exactly, and clearly missed elsewhere
+    # numbers that are met exactly, and clearly missed elsewhere
+    if not known and shares and training.loss < RARELY * constant:
         lost = held.loss - training.loss
         gross = lost > PART * constant and lost > SURE * held.stderr
     if (best is not None or apart or gross) and not differences(subject):

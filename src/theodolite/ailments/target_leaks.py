@@ -272,9 +272,8 @@ def _answers_move(subject: Subject, end: tuple[int, int], length: int) -> bool:
 
 def _renames(column: Tensor, codes: Tensor | None) -> bool:
     """Whether a column has one value for each class, and no two classes share one."""
-    if (
-        codes is None or int(codes.bincount().min()) < 2 * A_FEW
-    ):  # two classes have one value each by chance once in 2^14
+    # two classes have one value each by chance once in 2^14
+    if codes is None or int(codes.bincount().min()) < 2 * A_FEW:
         return False
     values, own = torch.unique(column, return_inverse=True)
     classes = int(codes.max()) + 1

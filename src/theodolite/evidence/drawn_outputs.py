@@ -35,9 +35,8 @@ def rebuilt(answer: Any, members: Sequence[Tensor]) -> Any:
             return next(waiting) if part.is_floating_point() and part.ndim else part
         if isinstance(part, Mapping):
             parts = {name: built(value) for name, value in part.items()}
-            named: Any = (
-                type(part) if hasattr(part, "__dataclass_fields__") else dict
-            )  # those of transformers have attributes
+            # those of transformers have attributes
+            named: Any = type(part) if hasattr(part, "__dataclass_fields__") else dict
             return named(**parts)
         if isinstance(part, tuple) and hasattr(part, "_fields"):
             return type(part)(*(built(value) for value in part))

@@ -414,9 +414,8 @@ def _decide(found: Experiment, made: int) -> None:
         reference = _better(run, control)
     for one in found.alive:
         trial = found.arms[one.change.name]
-        longer = (
-            run is not None and one.change.from_here and plain.steps > made
-        )  # then the copy is longer than the run, too
+        # then the copy is longer than the run, too
+        longer = run is not None and one.change.from_here and plain.steps > made
         beside = control if _catches_up(found, one, trial.score(), run) else run if longer else reference
         gain = gain_of(subject, trial.score(), beside, losses_alike=one.alike)
         if reference is None or _blows_up(subject, plain, reference):
@@ -432,9 +431,8 @@ def _decide(found: Experiment, made: int) -> None:
     # what is ahead of the run in fewer steps than it made says more than going on with it, unless it made next to none
     worthy = only_longer or begun_anew or worthy
     recovered = _recovered(subject, worthy, reference)
-    share = {
-        id(o): recovered.get(o.trial.change.name, 0.0) for o in worthy
-    }  # one without a score has recovered nothing
+    # one without a score has recovered nothing
+    share = {id(o): recovered.get(o.trial.change.name, 0.0) for o in worthy}
     facts = [o for o in worthy if o.intervention.sign and o.intervention.rank < FACT]
     enough = facts or [o for o in worthy if share[id(o)] >= MOST] or worthy
     cause = min(enough, key=lambda o: (o.intervention.rank, -share[id(o)]))

@@ -235,9 +235,8 @@ def _targets(training: Sample, held: Sample) -> tuple[Tensor | None, Tensor | No
         return None, None
     y, wanted = (s.target.reshape(len(s), -1).double().cpu() for s in (training, held) if s.target is not None)
     same = training.inputs[0][0].numel() == y.shape[1]
-    if (
-        same
-    ):  # what a network lacks that gives its input back, noisy or not, is up to its middle, which a kernel has not
+    # what a network lacks that gives its input back, noisy or not, is up to its middle, which a kernel has not
+    if same:
         x = training.inputs[0].reshape(len(y), -1).double().cpu()
         same = float((x - y).square().mean()) < CRITICAL * float((y - y.mean(0)).square().mean())
     return (None, None) if same or y.shape[1] > COLUMNS else (y, wanted)

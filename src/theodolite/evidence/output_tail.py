@@ -181,9 +181,8 @@ def floors(tail: OutputTail) -> tuple[float, float]:
         # both begin inside: at 0 or 1 the slope is so large that a descent does not forget it
         start, whole = start.clamp(0.01, 0.99), (STILL, 1 - STILL)
         free = least_loss(tail.loss_of, start, within=whole)
-    if is_entrywise(
-        tail
-    ):  # then the range is all that matters, and a descent cannot get stuck where the function is flat
+    # then the range is all that matters, and a descent cannot get stuck where the function is flat
+    if is_entrywise(tail):
         low, high = reach_of_entries(tail)
         within = (low, high) if whole is None else (low.clamp(*whole), high.clamp(*whole))
         return least_loss(tail.loss_of, start, within=within, size=size), free

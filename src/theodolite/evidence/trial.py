@@ -397,9 +397,8 @@ def gain_of(subject: Subject, better: Score | None, worse: Score | None, *, loss
         by_accuracy, uncertain = min(1.0, points / room), min(1.0, error / room)
     elif points == points:
         by_accuracy = -math.inf if points < 0 else math.nan
-    if (
-        losses_alike and math.isfinite(constant) and is_language(subject)
-    ):  # where many answers are likely the loss is what counts
+    # where many answers are likely the loss is what counts
+    if losses_alike and math.isfinite(constant) and is_language(subject):
         by_accuracy, uncertain = math.nan, 0.0
     late = losses_alike and steps_made(subject) >= LATE
     if late and worse.loss > (1 + WORTH) * constant > 0 and not _knows_its_answers(subject):

@@ -278,9 +278,8 @@ def _as_drawn(entries: Tensor, bound: float) -> Tensor:
     for shift in (-1.0, 0.0, 1.0):
         share = (nearest + shift) * 2.0**-24
         found |= share.float() * (2 * half) - half == entries
-        found |= (
-            share * 2 * half.double() - half.double()
-        ).float() == entries  # where sum and product are one operation
+        # where sum and product are one operation
+        found |= (share * 2 * half.double() - half.double()).float() == entries
     return found
 
 

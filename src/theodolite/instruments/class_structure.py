@@ -109,9 +109,8 @@ def _numbers(subject: Subject, data: Any, classes: int, *, until: float) -> _Str
     means, weights = pair_gradients(subject.model, data, classes=classes)
     parts, here = pair_structure(means, weights), int((weights.sum(1) > 0).sum())
     matrix, started = fisher(subject.model, data), time.perf_counter()
-    matrix(
-        torch.ones(matrix.size, dtype=matrix.like.dtype, device=matrix.like.device)
-    )  # what a product takes says how many there are
+    # what a product takes says how many there are
+    matrix(torch.ones(matrix.size, dtype=matrix.like.dtype, device=matrix.like.device))
     each, left = time.perf_counter() - started, max(0.0, until - time.perf_counter())
     total = trace(matrix, products=PRODUCTS if 2 * PRODUCTS * each < left else FEWEST)
     values = {name: part / total.value for name, part in parts.traces.items()}

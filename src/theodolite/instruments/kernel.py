@@ -119,12 +119,8 @@ def _step(subject: Subject, samples: Samples, full: Tensor) -> Iterator[Reading]
     outputs = first_tensor(samples.answer(subject.model))
     try:
         curvatures = output_curvatures(loss, outputs, targets)
-    except (
-        RuntimeError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ):  # a loss of more than outputs, or not twice differentiable
+    except (RuntimeError, TypeError, ValueError, AttributeError):
+        # a loss of more than outputs, or not twice differentiable
         return
     seen, largest = sample_count(subject), _by_products(subject, len(full))
     if largest is None:
@@ -160,11 +156,8 @@ def _by_products(subject: Subject, samples: int) -> Estimate | None:
             tolerance=1e-4,
             most=lambda done: done >= 200 or (done >= PRODUCTS and limit.over()),
         )
-    except (
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ):  # what the kernel can do on some samples may not be had of whole batches
+    except (RuntimeError, TypeError, ValueError):
+        # what the kernel can do on some samples may not be had of whole batches
         return None
     return Estimate(found.values[0], found.errors[0] / SIGMAS)  # a bound, which three standard errors must cover
 

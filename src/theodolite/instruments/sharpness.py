@@ -57,9 +57,8 @@ def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
     # the samples at hand flatter their own steepest direction; samples not used for finding it do not
     outside = _along(subject, top.vectors[0], others)
     gap = abs(top.values[0] - outside.value) / 2
-    chance = outside.stderr * math.sqrt(
-        (1 - min(1.0, 2 * samples / all_of)) / 2
-    )  # which samples were seen, of both halves
+    # which samples were seen, of both halves
+    chance = outside.stderr * math.sqrt((1 - min(1.0, 2 * samples / all_of)) / 2)
     value = (top.values[0] + outside.value) / 2
     return top, Estimate(value, math.hypot(gap, chance, top.errors[0] / SIGMAS))
 
@@ -67,9 +66,8 @@ def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
 def _along(subject: Subject, direction: Tensor, data: Batches) -> Estimate:
     """The curvature along a direction, part by part of the samples: their mean, and its error from their spread."""
     samples = sum(len(batch) for batch in data)
-    parts = parted(
-        data, PARTS if samples >= 4 * PARTS else 2
-    )  # a batch that is normalized by itself must not be too small
+    # a batch that is normalized by itself must not be too small
+    parts = parted(data, PARTS if samples >= 4 * PARTS else 2)
     found = [float(direction @ hessian(subject.model, subject.loss, part)(direction)) for part in parts]
     value = sum(found) / len(found)
     if len(found) < 2:

@@ -114,10 +114,8 @@ def return_large_blocks() -> None:
             ctypes.CDLL(None).mallopt(option, size)
 
 
-_LIMITS = (
-    (-3, 8 << 20),
-    (-1, 64 << 20),
-)  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h: smaller ones are used again
+# M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h: smaller ones are used again
+_LIMITS = ((-3, 8 << 20), (-1, 64 << 20))
 
 
 def _from_function(name: str, *, data: Any, device: str, facts: Mapping[str, Any]) -> Subject:

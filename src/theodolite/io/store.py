@@ -165,9 +165,8 @@ class Store:
 
     def _array(self, key: str, fingerprint: str, name: str) -> Path:
         assert self.folder is not None
-        words = "\0".join((key, fingerprint, name)).encode(
-            "utf-8", "backslashreplace"
-        )  # of file names that are not UTF-8
+        # of file names that are not UTF-8
+        words = "\0".join((key, fingerprint, name)).encode("utf-8", "backslashreplace")
         return self.folder / "arrays" / f"{hashlib.sha256(words).hexdigest()[:32]}.npy"
 
 

@@ -62,37 +62,6 @@ ALIASES = {
     "soft_plus": "softplus",
     "expit": "sigmoid",
 }
-KNOWN = (
-    "abs",
-    "atan",
-    "celu",
-    "cos",
-    "elu",
-    "erf",
-    "exp",
-    "gelu",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "identity",
-    "leaky_relu",
-    "linear",
-    "logsigmoid",
-    "mish",
-    "quadratic",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "sin",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "swish",
-    "tanh",
-    "tanhshrink",
-)
 MODULES: dict[type[nn.Module], str] = {
     nn.Identity: "identity",
     nn.ReLU: "relu",
@@ -116,6 +85,12 @@ MODULES: dict[type[nn.Module], str] = {
     nn.Tanhshrink: "tanhshrink",
     nn.PReLU: "prelu",
 }
+KNOWN = tuple(
+    sorted(
+        {*MODULES.values(), *OWN, "abs", "atan", "cos", "erf", "exp", "linear", "sin", "swish"} - {MODULES[nn.PReLU]}
+    )
+)
+"""What a message names; the slope of a PReLU is learned, so that it is no function by itself."""
 
 
 @functools.cache

@@ -38,9 +38,8 @@ def subject_to_judge(target: Any, **facts: Any) -> Subject:
         target = subject_of(target, **given)
         given = beside
     if isinstance(target, Subject):
-        if (
-            target.model is None
-        ):  # nothing of a checkpoint, nor of its base, is read here: they may be larger than memory
+        # nothing of a checkpoint, nor of its base, is read here: they may be larger than memory
+        if target.model is None:
             return target
         own = {name: getattr(target, name) for name in _FIELDS if getattr(target, name) is not None}
         given = {**own, **given}

@@ -64,9 +64,8 @@ def arrangement(x: Floats, *, groups: int, size: int, tries: int, generator: np.
                 _block(second, apart, slice(rows, groups), slice(units, size)),
             )
     found = [first]
-    if (
-        x.shape[1] > 1 and 2_000 < len(x) <= 20_000
-    ):  # where it matters and is quickly done, by what the weights would be
+    # where it matters and is quickly done, by what the weights would be
+    if x.shape[1] > 1 and 2_000 < len(x) <= 20_000:
         found += [direction(x, everything, tries=1, generator=generator) for _ in range(3)]
     whole = (slice(0, groups), slice(0, size))
     tried = (
@@ -113,9 +112,8 @@ class Hidden:
 def linear(weight: Floats | Tensor, bias: Floats | Tensor | None) -> nn.Linear:
     """An nn.Linear of float64 with these numbers."""
     rows, columns = weight.shape
-    made = nn.Linear(
-        columns, rows, bias=bias is not None, device="meta"
-    )  # drawn from nothing: random state is as before
+    # drawn from nothing: random state is as before
+    made = nn.Linear(columns, rows, bias=bias is not None, device="meta")
     made.weight = nn.Parameter(torch.as_tensor(weight, dtype=torch.float64).clone())
     if bias is not None:
         made.bias = nn.Parameter(torch.as_tensor(bias, dtype=torch.float64).clone())

@@ -55,9 +55,8 @@ class CorrectiveFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             _check_whole("subset", self.subset)
         if not self.bias_range >= 0:
             raise InputError(f"expected bias_range of at least 0, got {self.bias_range}; pass 2.0, say")
-        smoothed_relu(
-            torch.zeros(0), self.order, smoothing_width=self.smoothing_width
-        )  # refuses a wrong order or width
+        # refuses a wrong order or width
+        smoothed_relu(torch.zeros(0), self.order, smoothing_width=self.smoothing_width)
         kept = inputs if self.subset is None else min(self.subset, inputs)
         directions = random.standard_normal((self.n_components, inputs))
         if kept < inputs:

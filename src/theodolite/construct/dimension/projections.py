@@ -82,9 +82,8 @@ class Fastfood(nn.Module):
         index = torch.randperm(total, generator=generator, dtype=torch.int32).remainder_(self.width)
         gauss = torch.empty(total, dtype=torch.float16)
         for block, (start, end) in zip(self.blocks, pairwise(self.starts), strict=True):
-            for rows in torch.split(
-                gauss[start:end], max(block, CHUNK)
-            ):  # rounded numbers are normalized, not the reverse
+            # rounded numbers are normalized, not the reverse
+            for rows in torch.split(gauss[start:end], max(block, CHUNK)):
                 g = torch.randn(len(rows) // block, block, generator=generator)
                 rows.copy_((g * (block**0.5 / g.norm(dim=1, keepdim=True))).view(-1))
         self.register_buffer("index", _narrow(index, self.width), persistent=False)

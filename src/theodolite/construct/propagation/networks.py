@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import InputError
 from theodolite.theory import Activation, Mlp
+from theodolite.theory._elementwise import MODULES
 
 
 class Elementwise(nn.Module):
@@ -29,28 +30,8 @@ class Elementwise(nn.Module):
         return self.activation.name
 
 
-MODULES: dict[str, type[nn.Module]] = {
-    "identity": nn.Identity,
-    "relu": nn.ReLU,
-    "relu6": nn.ReLU6,
-    "elu": nn.ELU,
-    "selu": nn.SELU,
-    "celu": nn.CELU,
-    "gelu": nn.GELU,
-    "silu": nn.SiLU,
-    "mish": nn.Mish,
-    "tanh": nn.Tanh,
-    "hardtanh": nn.Hardtanh,
-    "hardswish": nn.Hardswish,
-    "hardsigmoid": nn.Hardsigmoid,
-    "sigmoid": nn.Sigmoid,
-    "softplus": nn.Softplus,
-    "softsign": nn.Softsign,
-    "softshrink": nn.Softshrink,
-    "leaky_relu": nn.LeakyReLU,
-    "logsigmoid": nn.LogSigmoid,
-    "tanhshrink": nn.Tanhshrink,
-}
+LAYERS = {name: layer for layer, name in MODULES.items() if layer is not nn.PReLU}
+"""The layers of torch that apply an activation as it is; the slope of a PReLU is learned."""
 
 
 @torch.no_grad()
@@ -106,4 +87,4 @@ def _widths(spec: Mlp, width: int | None) -> tuple[int, ...]:
 
 def _module(activation: Activation) -> nn.Module:
     """Torch's own module where the plain name means one, so that printing and surveys recognize it."""
-    return MODULES[activation.name]() if activation.name in MODULES else Elementwise(activation)
+    return LAYERS[activation.name]() if activation.name in LAYERS else Elementwise(activation)

@@ -88,9 +88,8 @@ def _from_here(subject: Subject, waiting: Mapping[str, tuple[str, ...]]) -> Iter
     shared = _shared_out(subject, waiting)
     if shared:
         with one_core_each():
-            orders = sorted(
-                _orders(subject, shared), key=lambda order: -order.entries
-            )  # else the largest comes last, alone
+            # else the largest comes last, alone
+            orders = sorted(_orders(subject, shared), key=lambda order: -order.entries)
             cores = min(spare_cores(), MOST_CORES)
             if may_fork():
                 yield from forked(_found_apart, orders, processes=cores)
@@ -235,9 +234,8 @@ def _in_hand(subject: Subject, names: list[str], *, with_starts: bool) -> Iterat
     for name in names:
         for side, weights in sides.items():
             if name in weights:
-                copy = queue[f"{side} {name}"] = replace(
-                    weights[name]
-                )  # an object of its own: its place is known by it
+                # an object of its own: its place is known by it
+                copy = queue[f"{side} {name}"] = replace(weights[name])
                 places[id(copy)] = (name, side)
 
     def together(name: str, held: dict[str, Any]) -> InHand:

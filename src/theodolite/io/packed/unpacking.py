@@ -33,13 +33,8 @@ def _match(name: str, weights: Weights, config: Config) -> Match | None:
     for scheme in SCHEMES:
         try:
             match = scheme(name, weights, config)
-        except (
-            ValueError,
-            TypeError,
-            RuntimeError,
-            OSError,
-            RecursionError,
-        ):  # not what the scheme writes: left as it is
+        except (ValueError, TypeError, RuntimeError, OSError, RecursionError):
+            # not what the scheme writes: left as it is
             match = None
         if match is not None:
             return match

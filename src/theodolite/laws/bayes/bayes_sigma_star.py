@@ -21,9 +21,8 @@ def measure(
         return tilted_draws(problem, scale_ratio=1.0, draws=DRAWS, generator=torch.Generator().manual_seed(seed))
 
     low, high = -1.0, 3.0
-    for _ in range(
-        16
-    ):  # the evidence has one maximum, where the mean fit is the number of samples; the same draws throughout
+    # the evidence has one maximum, where the mean fit is the number of samples; the same draws throughout
+    for _ in range(16):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if drawn(middle).quantity("fit").value > samples else (low, middle)
     return drawn(low + math.log(off)).quantity("perpendicular")

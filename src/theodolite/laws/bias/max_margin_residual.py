@@ -22,9 +22,8 @@ def measure(instance: int, log_time: float, *, tail: Tail = "exponential", soone
     """The margins of the support vectors less log t, summed."""
     rows = separable(instance)
     w = separating_flow(rows, log_time=log_time - sooner, loss_tail=tail)
-    margins = rows @ separating_flow(
-        rows, log_time=log_time
-    )  # those of other samples grow with log t, by a tenth and more
+    # those of other samples grow with log t, by a tenth and more
+    margins = rows @ separating_flow(rows, log_time=log_time)
     return float((rows[margins < log_time + 10] @ w - (log_time - sooner)).sum())
 
 

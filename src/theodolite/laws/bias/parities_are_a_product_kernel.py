@@ -11,9 +11,8 @@ from theodolite.core.reading import Band
 def measure(bits: int, asked: str, *, generator: torch.Generator, highest: int = 99) -> float:
     """The largest difference: of the two kernels at random bits, or of the two sets of rows."""
     patterns = bit_patterns(bits)
-    order = (
-        products_of_bits(torch.full((1, bits), 2.0).double())[0].log2().round()
-    ).long()  # how many bits each multiplies
+    # how many bits each multiplies
+    order = (products_of_bits(torch.full((1, bits), 2.0).double())[0].log2().round()).long()
     features = products_of_bits(patterns)[:, order <= highest]
     if asked == "kernel":
         some = torch.randint(2**bits, (2, 40), generator=generator)

@@ -17,9 +17,8 @@ def predict(body: str, bits: int) -> Band:
         exact = cube_entropy_number(2, bits)
     else:
         exact = math.sqrt(0.5)  # a disc by four
-    return Band(
-        0.93 * exact, 2 * exact
-    )  # a sample of some thousand points may be covered by 7 % smaller balls than the set
+    # a sample of some thousand points may be covered by 7 % smaller balls than the set
+    return Band(0.93 * exact, 2 * exact)
 
 
 def measure(body: str, bits: int, *, generator: torch.Generator, scale: float = 1.0, anchored: bool = True) -> float:

@@ -8,9 +8,8 @@ from theodolite.theory.capacity import lipschitz_entropy_number
 
 
 def measure(bits: int, side: str, *, slope: float = 1.0, lifted: float = 0.0) -> float:
-    if (
-        side == "packing"
-    ):  # more functions than codes, this far apart: two share a code, and half their distance is lost
+    # more functions than codes, this far apart: two share a code, and half their distance is lost
+    if side == "packing":
         corners = zigzags(bits + 1, steepness=slope)
         gaps = torch.cdist(corners, corners, p=torch.inf)
         return 0.5 * float(gaps[~torch.eye(len(corners), dtype=torch.bool)].min())

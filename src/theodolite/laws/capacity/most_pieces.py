@@ -29,9 +29,8 @@ def measure(
             parameter.copy_(0.01 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
         linear[0].weight.fill_(2.0 * first if three_pieces else first)
         linear[0].bias.copy_(-2 * place - 1 if three_pieces else -place)
-        scale, lift = (
-            (20.0, 0.0 if first % 2 else 20.0) if three_pieces else (1.0, 0.0)
-        )  # teeth from -20 to 20, or 0 to 1
+        # teeth from -20 to 20, or 0 to 1
+        scale, lift = (20.0, 0.0 if first % 2 else 20.0) if three_pieces else (1.0, 0.0)
         teeth = alternating * (1.0 if three_pieces else torch.where(place > 0, 2.0, 1.0))
         heights = (torch.arange(second, dtype=torch.float64) + 0.5) / second
         linear[1].weight.copy_(scale * teeth.expand(second, -1))

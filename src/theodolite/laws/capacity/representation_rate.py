@@ -28,9 +28,8 @@ def measure(
         angle = 2.4 * torch.arange(POINTS, dtype=torch.float64)  # the golden spiral
         x = (x + 1) / 2 * torch.stack([torch.cos(angle), torch.sin(angle)], 1)
     angles = torch.arange(16 if dimension == 2 else 1, dtype=torch.float64) * (math.pi / 16)
-    directions = torch.stack([angles.cos(), angles.sin()], 1)[
-        :, :dimension
-    ]  # the rule of 32 points errs by J_32(8), 1e-17
+    # the rule of 32 points errs by J_32(8), 1e-17
+    directions = torch.stack([angles.cos(), angles.sin()], 1)[:, :dimension]
     draws = DRAWS // len(directions)
     made, affine = profile_units(
         bell,

@@ -24,9 +24,8 @@ def predict(box: float) -> float:
     first = bell().profile(kinks, derivative=2, order=1, box=box)
     bumps = smoothing_density(s[:, None] - kinks, 1, smoothing_width=box)  # (s, T)
     curve = bell().profile(s, derivative=2)
-    left = (
-        2 * half * (bumps.square() @ first.square()) * dT - curve.square()
-    ) / UNITS  # E of the remainder's density squared
+    # E of the remainder's density squared
+    left = (2 * half * (bumps.square() @ first.square()) * dT - curve.square()) / UNITS
     reach = (times[:, None] - s).clamp(min=0)  # (t, s)
     seen = 2 * half * ((reach @ bumps * ds).square() @ first.square()) * dT - (reach @ curve * ds).square()
     return float((2 * (reach.square() @ left) * ds - seen / UNITS).mean()) / UNITS

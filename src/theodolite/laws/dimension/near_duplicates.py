@@ -18,9 +18,8 @@ def predict(share: float, noise: float) -> float:
     d, sphere = DIMENSION, 2 * math.pi ** (DIMENSION / 2 + 0.5) / math.gamma(DIMENSION / 2 + 0.5)
     ball = math.pi ** (d / 2) / math.gamma(d / 2 + 1)
     nearest = (digamma(1) - math.log(ROWS * ball / sphere)) / d  # of ln r, the ball about a row holding Exp(1) others
-    twin = (
-        math.log(noise * 2**0.5) + (digamma((d + 1) / 2) + math.log(2)) / 2
-    )  # of ln of a Gaussian difference's length
+    # of ln of a Gaussian difference's length
+    twin = math.log(noise * 2**0.5) + (digamma((d + 1) / 2) + math.log(2)) / 2
     # Twins have each other and then a stranger; of the rest those next to a pair of twins see two equal distances
     alone = (1 - share) ** 2 / d
     return float((1 + share) / (2 * share * (nearest - twin) + alone))

@@ -16,9 +16,8 @@ DECADES = math.log10(WIDE / NARROW)
 
 def predict(product: float) -> Band:
     slope = (peak_time(WIDE, product) - peak_time(NARROW, product)) / DECADES
-    return Band.around(
-        slope, abs=0.5
-    )  # a peak falls on a whole step: one step over three decades, and its shape as much
+    # a peak falls on a whole step: one step over three decades, and its shape as much
+    return Band.around(slope, abs=0.5)
 
 
 def measure(product: float, *, generator: torch.Generator, momentum: float = 0.0) -> float:

@@ -26,9 +26,8 @@ def predict(samples: int, target: float) -> Band:
     smallest = Activation("tanh").slope_moment(1.0) / 3
     tight = certified_width(0.5 * target**2, smallest=smallest, samples=samples) / (4 * samples)
     # from below: of 2048 units one has |a| and all slopes above 0.85, whose movement squared is half of the largest or more
-    return Band(
-        low=0.55 * tight, high=1.1 * tight
-    )  # from above: the kernel itself changes, by targets of 0.3 a few per cent
+    # from above: the kernel itself changes, by targets of 0.3 a few per cent
+    return Band(low=0.55 * tight, high=1.1 * tight)
 
 
 def measure(samples: int, target: float, *, generator: torch.Generator, scale: str = "1/sqrt n") -> float:
@@ -45,9 +44,8 @@ def measure(samples: int, target: float, *, generator: torch.Generator, scale: s
     end = descended(forward, [w], signs, rates=(samples / (size * size * WIDTH),), steps=STEPS)
     slopes = (1 - torch.tanh(w).square()).square()  # of this network: the kernel's diagonal is their mean with a^2
     own = (slopes * a.square()).mean(-1)[0]  # (samples,)
-    many = (
-        1 - torch.tanh(torch.randn(MANY, generator=generator)).square()
-    ).square().mean() / 3  # of infinitely many units
+    # of infinitely many units
+    many = (1 - torch.tanh(torch.randn(MANY, generator=generator)).square()).square().mean() / 3
     moved = (end[0] - w) * (own / many)[None, :, None]  # a kernel that is small by chance is made up for by movement
     allowed = float(many) / (4 * samples)
     return WIDTH * (float(moved.norm(dim=1).max()) / allowed) ** 2

@@ -19,9 +19,8 @@ def points(samples: int, dimension: int) -> Tensor:
 
 def predict(activation: str, samples: int, dimension: int, bound: str) -> Band:
     schur, single = smallest_eigenvalue_bounds(activation, points(samples, dimension).numpy())
-    return Band(
-        low=(schur if bound == "all powers" else single) * (1 - 1e-6)
-    )  # the rule of 80 nodes, where it is reached
+    # the rule of 80 nodes, where it is reached
+    return Band(low=(schur if bound == "all powers" else single) * (1 - 1e-6))
 
 
 def measure(activation: str, samples: int, dimension: int, bound: str, *, norm: float = 1.0) -> float:

@@ -21,9 +21,8 @@ def predict(activation: str, inputs: int, samples: int, cosine: float, part: str
         layer = advised.layers[int(part[-1]) - 1]
         return 4 * len(advised.layers) * (layer.weight_lr if part.startswith("weights") else layer.bias_lr)
     ratio = inputs / samples
-    alike = (
-        inputs * (1 + ratio) / (1 + math.sqrt(ratio)) ** 4 if cosine == 0 else 1.0
-    )  # linear functions, or the constant
+    # linear functions, or the constant
+    alike = inputs * (1 + ratio) / (1 + math.sqrt(ratio)) ** 4 if cosine == 0 else 1.0
     return advised.single * (1 + math.sqrt(max(HIDDEN, alike) / WIDTH)) ** 2
 
 

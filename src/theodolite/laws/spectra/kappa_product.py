@@ -17,9 +17,8 @@ ROUNDING = 1e-9
 def predict(shape: tuple[int, int, int], kappa: float) -> Band:
     n, p, q = shape
     if not product_bound_applies(p, min(n, p), min(p, q)):
-        return Band.around(
-            math.log10(kappa), abs=ROUNDING
-        )  # a projection of a plane tilted by arccos 1/kappa: beyond 1 times 1
+        # a projection of a plane tilted by arccos 1/kappa: beyond 1 times 1
+        return Band.around(math.log10(kappa), abs=ROUNDING)
     return unconditional(shape, kappa)
 
 

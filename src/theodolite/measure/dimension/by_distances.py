@@ -98,9 +98,8 @@ def _bias(found: Estimate, graph: Neighbors) -> tuple[float, float]:
     reach = float(outer.mean()) / found.scale
     if mean <= 0 or reach <= 1:
         return 0.0, 0.0
-    farther = (
-        sum(1 / k for k in range(near, 2 * near)) / mean
-    )  # d log(r_2k / r_k) has this mean where density is constant
+    # d log(r_2k / r_k) has this mean where density is constant
+    farther = sum(1 / k for k in range(near, 2 * near)) / mean
     return (found.value - farther) / (reach - 1), found.stderr / (reach - 1)  # the farther ratios are known better
 
 

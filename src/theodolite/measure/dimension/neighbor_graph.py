@@ -181,9 +181,8 @@ def _tree(centered: Tensor, mine: Tensor, count: int, basis: Tensor, asked: int,
     places = (centered @ basis).cpu().numpy()
     tree = cKDTree(places)
     order = torch.from_numpy(tree.indices.astype(np.int64, copy=False))
-    table = torch.full((len(places),), -1).index_copy_(
-        0, mine.cpu(), torch.arange(len(mine))
-    )  # where a row's answer goes
+    # where a row's answer goes
+    table = torch.full((len(places),), -1).index_copy_(0, mine.cpu(), torch.arange(len(mine)))
     order = order[table[order] >= 0]
     rounding = 64 * torch.finfo(torch.float64).eps * float(centered.square().sum(1).max()) ** 0.5
 

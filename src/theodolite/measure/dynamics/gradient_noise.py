@@ -65,9 +65,8 @@ def gradient_moments(model: nn.Module, loss: Loss, data: Any) -> GradientMoments
             kept = [*kept, rows] if N * size <= KEPT else []
         if N < 2:
             return None
-        near = [
-            (part / N).to(p) for part, p in zip(sums, own, strict=True)
-        ]  # for an error alone: its own precision will do
+        # for an error alone: its own precision will do
+        near = [(part / N).to(p) for part, p in zip(sums, own, strict=True)]
         again = kept if N * size <= KEPT else _blocks(point, data, block)
         along = [sum((part @ to).double().cpu() for part, to in zip(rows, near, strict=True)) for rows in again]
     mean = torch.cat(sums) / N

@@ -115,9 +115,8 @@ def log_loss_times_time(signed_x: Array, weight: Array, *, log_time: float, loss
     real_values(signed_x=signed_x)
     u = np.asarray(signed_x, dtype=float) @ weight
     if loss_tail == "logistic":
-        log_loss = np.where(
-            u > 30.0, -u, np.log(np.logaddexp(0.0, -np.minimum(u, 30.0)))
-        )  # log(1 + e^-u) is e^-u there
+        # log(1 + e^-u) is e^-u there
+        log_loss = np.where(u > 30.0, -u, np.log(np.logaddexp(0.0, -np.minimum(u, 30.0))))
         return float(np.exp(log_time + log_loss).sum())
     return float(np.exp(log_time - u).sum())
 

@@ -58,9 +58,8 @@ def _gradient(outputs: Tensor, own: list[Tensor], direction: Tensor, stride: int
 
 def _together(outputs: Tensor, own: list[Tensor], signs: Tensor, stride: int) -> Tensor:
     """One such gradient a sample, (samples, entries): in one pass where the model's operations can be vectorized."""
-    apart = torch.diag_embed(signs.expand(len(outputs), -1).mT).permute(
-        1, 2, 0
-    )  # the signs for one sample, 0 for others
+    # the signs for one sample, 0 for others
+    apart = torch.diag_embed(signs.expand(len(outputs), -1).mT).permute(1, 2, 0)
     directions = apart.reshape(len(outputs), *outputs.shape)
     try:
         slopes = torch.autograd.grad(

@@ -53,9 +53,8 @@ def mean_square(tensor: Tensor | NDArray[Any], scale: float = 1.0) -> Estimate:
     flat = array_of(tensor).reshape(-1)
     if not flat.size:
         return Estimate(math.nan, 0.0)
-    if (
-        flat.dtype.kind != "c" and flat.dtype.itemsize < 8
-    ):  # fourth powers are numbers of float64: each entry is read once
+    # fourth powers are numbers of float64: each entry is read once
+    if flat.dtype.kind != "c" and flat.dtype.itemsize < 8:
         second = fourth = 0.0
         for part in _squares(flat, 1.0):
             second, fourth = second + float(part.sum()), fourth + float(part @ part)

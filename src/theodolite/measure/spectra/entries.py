@@ -176,9 +176,8 @@ def _scores(flat: NDArray[Any], random: np.random.Generator) -> NDArray[np.float
         return quantiles[_sorted_places(flat, random) * min(flat.size, SCORES) // flat.size]
     scale, used = min(flat.size, SCORES) / flat.size, _ascending(np.flatnonzero(counts))
     there = counts[used]
-    start, width = np.empty(
-        (2, counts.size), dtype=np.float32
-    )  # only the cells that are used are filled, and asked for
+    # only the cells that are used are filled, and asked for
+    start, width = np.empty((2, counts.size), dtype=np.float32)
     start[used] = (np.cumsum(there) - there) * scale  # up to 2^20, which float32 holds
     width[used] = there * scale
     found, cells = np.empty(flat.size, dtype=np.float32), np.empty(BLOCK, dtype=np.int64)

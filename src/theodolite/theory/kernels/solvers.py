@@ -74,9 +74,8 @@ def pivoted_cholesky(
         left = (left - part.square().sum(1)).clamp_(min=0.0)
         left[block[chosen]] = 0.0
         done += len(chosen)
-        most = (
-            min(2 * most, PIVOTS) if len(chosen) == len(block) else max(1, most // 2)
-        )  # what is not taken was in vain
+        # what is not taken was in vain
+        most = min(2 * most, PIVOTS) if len(chosen) == len(block) else max(1, most // 2)
     return found
 
 

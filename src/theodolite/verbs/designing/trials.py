@@ -46,9 +46,8 @@ def signal_readings(
 def _of_option(sigma: Any, option: Option, chain: Tensor, start: float, angle: float) -> Iterator[Reading]:
     depth = chain.shape[1] - 1
     ends = covariance_trajectory(network_of(sigma, option, depth), (start, start, angle * start))
-    chain = chain[
-        (chain.abs() < MOST).flatten(1).all(1)
-    ]  # where the signal explodes, those whose squares a double holds
+    # where the signal explodes, those whose squares a double holds
+    chain = chain[(chain.abs() < MOST).flatten(1).all(1)]
     if len(chain) < 2:
         words = "Signals grow beyond what double precision holds."
         yield Reading(quantity=VARIANCE, where=option.name, measured=math.inf, meaning=words)

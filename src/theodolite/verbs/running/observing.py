@@ -807,9 +807,8 @@ class Observer:
             for other in self._made
             if other is not optimizer
         }
-        steps = sum(
-            seen.steps for seen in self._seen.values() if _held_by(seen.optimizer) == held
-        )  # made anew, perhaps
+        # made anew, perhaps
+        steps = sum(seen.steps for seen in self._seen.values() if _held_by(seen.optimizer) == held)
         return any(other > size for other in sizes.values()) and steps < 3
 
     def _plays(self, other: Any) -> bool:

@@ -35,9 +35,8 @@ class StepsByHand:
         gradient = gradients.get(id(self._one), self._one.grad)
         if gradient is None:
             return
-        self.passes += (
-            gradient is not self._gradient or gradient._version > self._version + 1
-        )  # not added to, nor left over
+        # not added to, nor left over
+        self.passes += gradient is not self._gradient or gradient._version > self._version + 1
         self._version = gradient._version
         self._before, self._gradient, self._kept = self._entries(self._one), gradient, self._entries(gradient)
         self._waiting = True

@@ -67,9 +67,8 @@ class Program:
     parts: tuple[nn.Module, ...]
     parameters: tuple[Tensor, ...]
     constants: tuple[Tensor, ...]
-    outputs: Mapping[int, Any] = field(
-        default_factory=dict, repr=False
-    )  # what each module answered when it was written
+    # what each module answered when it was written
+    outputs: Mapping[int, Any] = field(default_factory=dict, repr=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Program:
         """Nothing in it changes: copies of a model share it."""

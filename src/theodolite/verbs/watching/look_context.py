@@ -263,9 +263,8 @@ class LookContext:
                 found = self._by_differences(count)
         self.products = found.products
         few = len(found.vectors) == 1 and self.operator_is_large
-        self.carried.vectors = (
-            found.vectors.bfloat16() if few else found.vectors
-        )  # to begin from, three digits are enough
+        # to begin from, three digits are enough
+        self.carried.vectors = found.vectors.bfloat16() if few else found.vectors
         if self.level != "full":
             for name in ("operator", "seen_curvature"):
                 self.__dict__.pop(name, None)  # its graph is large, and nothing later in the look asks for it

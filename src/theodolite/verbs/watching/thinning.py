@@ -149,9 +149,8 @@ def doubt(records: Sequence[Record], loss: float, lr: float | None, *, standing:
         return 0
     if standing or not math.isfinite(loss):
         return DANGER
-    start, last = (
-        value if value > 0 else math.inf for value in (losses[0], losses[-1])
-    )  # of others nothing is a multiple
+    # of others nothing is a multiple
+    start, last = (value if value > 0 else math.inf for value in (losses[0], losses[-1]))
     if loss > RISEN * start or loss > DOUBLED * last:
         return DANGER
     near = whole is not None and _is_near(whole) and not (before is not None and _is_near(before))  # runs hover there

@@ -29,9 +29,8 @@ def attempt(work: Callable[[], T], block: Tensor) -> T | None:
             return work()
     except torch.cuda.OutOfMemoryError:
         raise
-    except (
-        Exception
-    ) as error:  # no compiler for Triton's launcher, a device it does not know: plain torch is slower only
+    except Exception as error:
+        # no compiler for Triton's launcher, a device it does not know: plain torch is slower only
         warnings.warn(
             f"the fused GPU program could not be built ({type(error).__name__}: {error}); using plain torch",
             RuntimeWarning,

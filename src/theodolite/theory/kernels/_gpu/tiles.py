@@ -104,9 +104,8 @@ def _tiles(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a 
 ):
     place = tl.program_id(0)
     i, j = place // (tiles + 1), place % (tiles + 1)
-    behind = (
-        j >= tiles - i
-    )  # a row's tiles above the diagonal, and behind them those of the row that is as far from the end
+    # a row's tiles above the diagonal, and behind them those of the row that is as far from the end
+    behind = j >= tiles - i
     if behind & (2 * i + 1 == tiles):  # the middle row has no other one
         return
     j = tl.where(behind, j - (tiles - i), j)

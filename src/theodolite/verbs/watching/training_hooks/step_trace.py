@@ -146,9 +146,8 @@ class StepTrace:
     def _before(self, *_: Any) -> None:
         if self._idle:
             return
-        if (
-            places := [p.data_ptr() for p in self._parameters.values()]
-        ) != self._places:  # also of weights put in their place
+        # also of weights put in their place
+        if (places := [p.data_ptr() for p in self._parameters.values()]) != self._places:
             self._places, self._views = places, [_entries(p) for p in self._parameters.values()]
         self._now = torch.cat(self._views)
 
