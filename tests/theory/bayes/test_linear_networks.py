@@ -244,10 +244,13 @@ def test_one_parameter_far_out_is_its_closed_form(x):
     assert abs(found.value - float(whole)) < found.stderr < 1.0
 
 
-@pytest.mark.parametrize("width", [2000, 20000])
-def test_the_evidence_of_inputs_that_say_nothing_is_that_of_the_noise(width):
-    """Targets below the noise: the likelihood is largest without a scale, and the search begins far from the prior's bulk."""
-    squares = np.array([0.2, 0.4, 0.1])
+@pytest.mark.parametrize(("width", "size"), [(2000, 0.1), (20000, 0.1), (1, 2.0)])
+def test_the_evidence_of_inputs_that_say_nothing_is_that_of_the_noise(width, size):
+    """Targets below the noise: the likelihood is largest without a scale, and the search begins far from the prior's bulk.
+
+    Above it the search begins at the bulk, whose lower tail is long where the width is 1.
+    """
+    squares = size * np.array([2.0, 4.0, 1.0])
     found = noisy_scale_posterior(LinearNet(3, (width,)), np.full(3, 1e-14), squares, noise_variance=0.7)
     expected = -0.5 * (np.log(2 * math.pi * 0.7) + squares / 0.7).sum()
     assert found.evidence.value == pytest.approx(expected, abs=1e-8)

@@ -89,8 +89,9 @@ def test_images_of_one_pixel_are_vectors(kind):
     layers = dense_layers([1.6, 1.6, 1.2], activation="relu", bias_variances=[0.05, 0.05, 0.1])
     plain = Convolution(Dense(1.6, 0.05), (1,), (1,), (0,), (1,))
     program = (plain, RELU, plain, RELU, Flatten(), LAST)
-    x = X[:, :, 0, 0]
-    x[3] = x[2] * (1 + 1e-9)
+    x = X[:, :, 0, 0].clone()
+    x[1] = x[0] * (1 + 1e-9)
+    x[3] = x[2] + 1e-5 * x[0]
     found = ImageKernel(program, kind)(x[..., None])
     assert torch.allclose(found, getattr(mlp_kernels(layers, x), kind), rtol=1e-12)
 

@@ -203,6 +203,8 @@ def test_other_phases():
     at = {"weight_variance": point.weight_variance, "bias_variance": point.bias_variance}
     assert phase("gelu", **at, variance=point.fixed_point).name == "critical"
     assert phase("gelu", **at, variance=1.0).fixed_point == pytest.approx(3.0349814, abs=1e-6)
+    for off in (1 - 1e-7, 1 + 1e-7):  # so near the touching point that no step leads away
+        assert phase("gelu", **at, variance=3.5615528 * off).fixed_point == pytest.approx(3.5615528, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "softplus", "exp", "quadratic", "sign", "mish", "cos", "sin", "softsign"])

@@ -8,7 +8,7 @@ from benchmarks.spectral_nulls import RATIOS, SIDES, STATISTICS, gaussian_spectr
 
 from theodolite.theory.spectra import null_alpha, null_alpha_quantiles, null_quantiles, structure
 from theodolite.theory.spectra import nulls as spectral_null
-from theodolite.theory.spectra.nulls import PATH, PROBABILITIES
+from theodolite.theory.spectra.nulls import PATH, PROBABILITIES, SHARES
 
 PLACES = np.linspace(0.002, 0.998, 3000)
 
@@ -64,6 +64,16 @@ def test_small_p_values_go_on_beyond_the_table():
     assert 0 < far[2] < 0.005
     assert structure(100, 100, alpha=1.2, bulk_distance=0.02, excess=-1.0).cause == "heavy tail"
     assert structure(100, 100, alpha=5.0, bulk_distance=0.3, excess=-1.0).cause == "bulk"
+
+
+def test_beyond_the_table_a_tail_goes_on_as_it_falls_between_the_last_two_quantiles():
+    before, last = null_quantiles("excess", 100, 100, probabilities=PROBABILITIES[-2:])
+    found = [
+        structure(100, 100, alpha=math.nan, bulk_distance=math.nan, excess=excess).p_value / SHARES
+        for excess in (before, last, 2 * last - before)
+    ]
+    few, fewer = 1 - PROBABILITIES[-2], 1 - PROBABILITIES[-1]
+    assert found == pytest.approx([few, fewer, fewer**2 / few])
 
 
 @pytest.mark.parametrize(("n", "p", "draws"), [(40, 20, 300), (80, 80, 300), (700, 90, 300), (3000, 3000, 12)])
