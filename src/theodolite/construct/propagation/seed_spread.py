@@ -23,7 +23,7 @@ def gradient_spread(spec: Mlp, width: int, *, where: str = "", seed: int = 0) ->
     if nets < FEWEST:
         return ()
     C_w, C_b = spec.common_variances
-    ensemble = Ensemble(activation=spec.sigma, widths=(width,) * depth, weight_variance=C_w, bias_variance=C_b)
+    ensemble = Ensemble(spec.sigma, (width,) * depth, weight_variance=C_w, bias_variance=C_b)
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(1, width, generator=generator)
     block = max(1, NUMBERS // 10 // (width * (depth + 1)))

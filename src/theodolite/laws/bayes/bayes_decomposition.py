@@ -24,9 +24,7 @@ def measure(
     prior_variance: float = 1.0,
     noise_variance: float = 0.0,
 ) -> Estimate:
-    problem = Problem(
-        sizes=sizes, samples=samples, norm2=NORM2, prior_variance=prior_variance, noise_variance=noise_variance
-    )
+    problem = Problem(sizes, samples, norm2=NORM2, prior_variance=prior_variance, noise_variance=noise_variance)
     drawn = prior_draws(problem, draws=DRAWS, generator=generator)
     directions = torch.randn(DRAWS, sizes[0] - samples, generator=generator, dtype=torch.float64)
     answers = (0.5 * drawn.log_tau2).exp() * (directions @ torch.tensor(NEW[samples : sizes[0]], dtype=torch.float64))

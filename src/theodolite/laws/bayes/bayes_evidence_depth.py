@@ -25,7 +25,7 @@ def measure(depth: int, width: int, norm2: float, *, generator: torch.Generator,
     norm2 = SAMPLES / INPUTS if right else norm2  # kappa = 1: the prior's scale is that of the targets
     found = []
     for layers in (depth - 1, depth):
-        problem = Problem(sizes=(INPUTS, *(width,) * layers), samples=SAMPLES, norm2=norm2)
+        problem = Problem((INPUTS, *(width,) * layers), SAMPLES, norm2=norm2)
         found.append(_steered(problem, generator).log_evidence())
     return Estimate(found[1].value - found[0].value, (found[0].stderr ** 2 + found[1].stderr ** 2) ** 0.5)
 

@@ -24,9 +24,7 @@ def measure(
     prior_variance: float = 1.0,
     noise_variance: float = 0.0,
 ) -> Estimate:
-    problem = Problem(
-        sizes=sizes, samples=samples, norm2=norm2, prior_variance=prior_variance, noise_variance=noise_variance
-    )
+    problem = Problem(sizes, samples, norm2=norm2, prior_variance=prior_variance, noise_variance=noise_variance)
     return prior_draws(problem, draws=DRAWS, generator=generator).log_evidence()
 
 

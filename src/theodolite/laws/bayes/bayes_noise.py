@@ -27,7 +27,7 @@ def measure(
     prior_variance: float = 1.0,
 ) -> Estimate:
     problem = Problem(
-        sizes=sizes, samples=samples, norm2=NORM2, prior_variance=prior_variance, noise_variance=louder * noise_variance
+        sizes, samples, norm2=NORM2, prior_variance=prior_variance, noise_variance=louder * noise_variance
     )
     return prior_draws(problem, draws=DRAWS, generator=generator).log_evidence()
 

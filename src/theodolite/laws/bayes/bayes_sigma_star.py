@@ -17,7 +17,7 @@ def measure(
     seed = int(torch.randint(2**62, (1,), generator=generator))
 
     def drawn(log_variance: float) -> Draws:
-        problem = Problem(sizes=(inputs, *widths), samples=samples, norm2=NORM2, prior_variance=math.exp(log_variance))
+        problem = Problem((inputs, *widths), samples, norm2=NORM2, prior_variance=math.exp(log_variance))
         return tilted_draws(problem, scale_ratio=1.0, draws=DRAWS, generator=torch.Generator().manual_seed(seed))
 
     low, high = -1.0, 3.0

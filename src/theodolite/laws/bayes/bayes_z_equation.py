@@ -25,7 +25,7 @@ def measure(
     smaller: int = 1,
 ) -> Estimate:
     sizes = tuple(n // smaller for n in (inputs, *widths))
-    problem = Problem(sizes=sizes, samples=samples // smaller, norm2=NORM2, prior_variance=prior_variance)
+    problem = Problem(sizes, samples // smaller, norm2=NORM2, prior_variance=prior_variance)
     # Where to draw only steers, any ratio is right; a good one is found by halving, from what few draws say of the scale
     own, low, high = NORM2 * (sizes[0] / problem.samples - 1), 0.02, 50.0
     for _ in range(12):

@@ -22,26 +22,22 @@ def measure(
 ) -> Estimate:
     """The largest error seen in any of the draws: a bound is for the worst, and rounding has no mean worth the name."""
 
+    error = 0.35 if beyond else error
+
     def error_of_one() -> float:
-        return _largest_error(points, classes, activation, 0.35 if beyond else error, single, generator)
+        x = torch.randn(points, 5, generator=generator, dtype=torch.float64)
+        y = torch.randint(0, classes, (points,), generator=generator)
+        y[:classes] = torch.arange(classes)
+        net = memorize(x, y, activation=activation)
+        if single:
+            return in_float32(net, x, y).report.error
+        with torch.no_grad():  # 4 times the share of the levels' distance: the slope of the third layer is 4 over it
+            third = net[4]
+            assert isinstance(third, torch.nn.Linear)
+            third.bias.add_(4 * error)
+        return fit_error(net, x, torch.nn.functional.one_hot(y, classes).double())[0]
 
     return Estimate(max(error_of_one() for _ in range(DRAWS)))
-
-
-def _largest_error(
-    points: int, classes: int, activation: MemorizingActivation, error: float, single: bool, generator: torch.Generator
-) -> float:
-    x = torch.randn(points, 5, generator=generator, dtype=torch.float64)
-    y = torch.randint(0, classes, (points,), generator=generator)
-    y[:classes] = torch.arange(classes)
-    net = memorize(x, y, activation=activation)
-    if single:
-        return in_float32(net, x, y).report.error
-    with torch.no_grad():  # 4 times the share of the levels' distance: the slope of the third layer is 4 over it
-        third = net[4]
-        assert isinstance(third, torch.nn.Linear)
-        third.bias.add_(4 * error)
-    return fit_error(net, x, torch.nn.functional.one_hot(y, classes).double())[0]
 
 
 law = Law(

@@ -23,28 +23,17 @@ def measure(
     """The largest error seen in any of the draws: a bound is for the worst, and rounding has no mean worth the name."""
 
     def error_of_one() -> float:
-        return _largest_error((points, inputs, outputs), activation, generator, repeated, single)
+        x = torch.randn(points, inputs, generator=generator, dtype=torch.float64)
+        y = 2 * torch.rand(points, outputs, generator=generator, dtype=torch.float64) - 1
+        kept = slice(1, None) if repeated else slice(None)
+        if repeated:
+            x[0] = x[1]  # the same point with two targets: no function has both
+        net = memorize(x[kept], y[kept], activation=activation)
+        if single:
+            net = in_float32(net, x, y)
+        return fit_error(net, x, y)[0]
 
     return Estimate(max(error_of_one() for _ in range(DRAWS)))
-
-
-def _largest_error(
-    size: tuple[int, int, int],
-    activation: MemorizingActivation,
-    generator: torch.Generator,
-    repeated: bool,
-    single: bool,
-) -> float:
-    points, inputs, outputs = size
-    x = torch.randn(points, inputs, generator=generator, dtype=torch.float64)
-    y = 2 * torch.rand(points, outputs, generator=generator, dtype=torch.float64) - 1
-    kept = slice(1, None) if repeated else slice(None)
-    if repeated:
-        x[0] = x[1]  # the same point with two targets: no function has both
-    net = memorize(x[kept], y[kept], activation=activation)
-    if single:
-        net = in_float32(net, x, y)
-    return fit_error(net, x, y)[0]
 
 
 law = Law(

@@ -31,7 +31,7 @@ def measure(activation: str, level: str, *, generator: torch.Generator, within: 
     cluster = torch.arange(CLUSTERS * EACH) // EACH
     cosines = torch.where(cluster[:, None] == cluster, within, BETWEEN).double().fill_diagonal_(1.0)
     inputs = torch.linalg.cholesky(cosines) * len(cosines) ** 0.5  # of mean square 1
-    ensemble = Ensemble(activation=elementwise(activation), widths=(WIDTH,) * HIDDEN, weight_variance=2.0)
+    ensemble = Ensemble(elementwise(activation), (WIDTH,) * HIDDEN, weight_variance=2.0)
     kernels = tangent_kernels(ensemble, inputs, nets=NETS, weight_rate=2.0, generator=generator).sum((1, 2))
     eigenvalues = torch.linalg.eigvalsh(kernels).flip(-1)
     parts = {"all": slice(1), "clusters": slice(1, CLUSTERS), "samples": slice(CLUSTERS, None)}

@@ -11,14 +11,7 @@ from theodolite.theory.dynamics import layer_scaling
 NETS = {"sgd": 160, "adam": 48}
 STANDARD = {"multiplier": (0, 0, 0), "initial": (0, -0.5, -0.5), "lr": (0, 0, 0)}
 TRANSFERRED = {"sgd": (1, 0, -1), "adam": (0, -1, -1)}
-CASES = (
-    ("sgd", "input"),
-    ("sgd", "hidden"),
-    ("sgd", "output"),
-    ("adam", "input"),
-    ("adam", "hidden"),
-    ("adam", "output"),
-)
+CASES = tuple((rule, layer) for rule in NETS for layer in ("input", "hidden", "output"))
 
 
 def measure(rule: str, layer: str, width: int, *, generator: torch.Generator, way: str = "standard") -> Tensor:

@@ -41,10 +41,7 @@ def measure(
     common = common / common.norm() * inputs**0.5
     x = cosine**0.5 * common + (1 - cosine) ** 0.5 * torch.randn(samples, inputs, generator=generator)
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(WIDTH,) * HIDDEN,
-        weight_variance=gain**2 * C_W[activation],
-        bias_variance=C_B,
+        elementwise(activation), (WIDTH,) * HIDDEN, weight_variance=gain**2 * C_W[activation], bias_variance=C_B
     )
     parts = tangent_kernels(ensemble, x, nets=NETS, weight_rate=1.0, bias_rate=1.0, generator=generator).double()
     parts[:, :, 0] *= torch.tensor((inputs, *(WIDTH,) * HIDDEN))[:, None, None]  # rates of 1, not of 1 over the fan-in

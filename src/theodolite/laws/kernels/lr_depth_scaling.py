@@ -20,9 +20,7 @@ def predict(activation: str, part: str, weight_layers: int) -> float:
 
 def measure(activation: str, part: str, weight_layers: int, *, generator: torch.Generator, gain: float = 1.0) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(WIDTH,) * (weight_layers - 1),
-        weight_variance=gain * CRITICAL[activation],
+        elementwise(activation), (WIDTH,) * (weight_layers - 1), weight_variance=gain * CRITICAL[activation]
     )
     kernels = tangent_kernels(
         ensemble, torch.ones(1, 4), nets=NETS, weight_rate=1.0, bias_rate=1.0, generator=generator

@@ -10,7 +10,7 @@ SAMPLES, INPUTS, NETS = 8, 4, 200
 
 
 def measure(activation: str, width: int, *, generator: torch.Generator, rates: str = "one for all") -> Tensor:
-    ensemble = Ensemble(activation=elementwise(activation), widths=(width, width), weight_variance=1.5)
+    ensemble = Ensemble(elementwise(activation), (width, width), weight_variance=1.5)
     x = torch.randn(SAMPLES, INPUTS, generator=torch.Generator().manual_seed(3))
     parts = tangent_kernels(ensemble, x, nets=NETS, weight_rate=1.0, generator=generator)
     fans = torch.tensor([INPUTS, width, width]) if rates == "one for all" else torch.ones(3)

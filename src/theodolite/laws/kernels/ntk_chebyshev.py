@@ -25,9 +25,7 @@ def predict(threshold: float) -> Band:
 def measure(
     threshold: float, *, generator: torch.Generator, weight_variance: float = 2.0, bias_variance: float = 0.0
 ) -> Tensor:
-    ensemble = Ensemble(
-        activation=torch.relu, widths=WIDTHS, weight_variance=weight_variance, bias_variance=bias_variance
-    )
+    ensemble = Ensemble(torch.relu, WIDTHS, weight_variance=weight_variance, bias_variance=bias_variance)
     kernels = tangent_kernels(ensemble, torch.ones(1, 1), nets=NETS, weight_rate=2.0, generator=generator)
     return (kernels.sum((1, 2))[:, 0, 0] >= threshold).double()
 

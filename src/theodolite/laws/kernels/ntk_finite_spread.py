@@ -1,5 +1,7 @@
 r"""The tangent kernel of one hidden layer of n units fluctuates with relative variance $3/n$ for ReLU, $1/n$ if linear."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -11,10 +13,8 @@ NETS = 3000
 
 
 def measure(slope: float, width: int, *, generator: torch.Generator, copies: int = 1) -> Tensor:
-    def leaky(z: Tensor) -> Tensor:
-        return torch.nn.functional.leaky_relu(z, slope)
-
-    ensemble = Ensemble(activation=leaky, widths=(width,), weight_variance=2 / (1 + slope**2), copies=copies)
+    leaky = partial(torch.nn.functional.leaky_relu, negative_slope=slope)
+    ensemble = Ensemble(leaky, (width,), weight_variance=2 / (1 + slope**2), copies=copies)
     rate = ensemble.weight_variance
     kernels = tangent_kernels(ensemble, torch.ones(1, 1), nets=NETS, weight_rate=rate, generator=generator)
     relative = kernels.sum((1, 2))[:, 0, 0].double()

@@ -30,8 +30,8 @@ def measure(
     mean: float = 0.0,
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(WIDTH,) * HIDDEN,
+        elementwise(activation),
+        (WIDTH,) * HIDDEN,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
         mean=mean,

@@ -13,9 +13,7 @@ NETS, INPUTS = 1500, 3
 def measure(
     widths: tuple[int, ...], *, generator: torch.Generator, weight_variance: float = 2.0, bias_variance: float = 0.0
 ) -> Tensor:
-    ensemble = Ensemble(
-        activation=torch.relu, widths=widths, weight_variance=weight_variance, bias_variance=bias_variance
-    )
+    ensemble = Ensemble(torch.relu, widths, weight_variance=weight_variance, bias_variance=bias_variance)
     x = torch.tensor([[2.0, -1.0, 2.0]]) / 3  # of unit norm
     kernels = tangent_kernels(ensemble, x, nets=NETS, weight_rate=2.0, generator=generator)
     return kernels.sum((1, 2))[:, 0, 0].double()

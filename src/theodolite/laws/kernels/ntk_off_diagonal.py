@@ -13,7 +13,7 @@ WIDTH, NETS = 128, 50
 
 
 def measure(cosine: float, hidden_layers: int, *, generator: torch.Generator, activation: str = "relu") -> Tensor:
-    ensemble = Ensemble(activation=getattr(torch, activation), widths=(WIDTH,) * hidden_layers, weight_variance=2.0)
+    ensemble = Ensemble(getattr(torch, activation), (WIDTH,) * hidden_layers, weight_variance=2.0)
     x = torch.tensor([[1.0, 0.0], [cosine, math.sqrt(1 - cosine**2)]])
     kernels = tangent_kernels(ensemble, x, nets=NETS, weight_rate=2.0, generator=generator).sum((1, 2))
     return kernels[:, 0, 1].double()  # 2 |x||x'|/n_0 = 1

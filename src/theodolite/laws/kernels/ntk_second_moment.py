@@ -16,7 +16,7 @@ def measure(widths: tuple[int, ...], *, generator: torch.Generator, copies: int 
 
     Narrow networks scatter more and cost less: there are more of them.
     """
-    ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, copies=copies)
+    ensemble = Ensemble(torch.relu, widths, weight_variance=2.0, copies=copies)
     kernels = tangent_kernels(
         ensemble, torch.ones(1, 1), nets=NETS * max(1, (24 // min(widths)) ** 2), weight_rate=2.0, generator=generator
     )

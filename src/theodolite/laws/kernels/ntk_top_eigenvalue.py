@@ -18,7 +18,7 @@ def predict(hidden_layers: int) -> float:
 
 
 def measure(hidden_layers: int, *, generator: torch.Generator, weight_variance: float = 2.0) -> Tensor:
-    ensemble = Ensemble(activation=torch.relu, widths=(WIDTH,) * hidden_layers, weight_variance=weight_variance)
+    ensemble = Ensemble(torch.relu, (WIDTH,) * hidden_layers, weight_variance=weight_variance)
     kernels = tangent_kernels(ensemble, torch.eye(SAMPLES), nets=NETS, weight_rate=2.0, generator=generator)
     direction = torch.full((SAMPLES,), SAMPLES**-0.5)  # the mean kernel's first eigenvector, by symmetry
     return (kernels.sum((1, 2)) @ direction @ direction).double()

@@ -20,7 +20,7 @@ def measure(power: float, *, generator: torch.Generator, weighting: float = 0.0,
 
     ``weighting`` counts each by that power of its own size; answers behind a ``hidden`` layer are not Gaussian.
     """
-    ensemble = Ensemble(activation=torch.nn.Identity(), widths=hidden, weight_variance=VARIANCE)
+    ensemble = Ensemble(torch.nn.Identity(), hidden, weight_variance=VARIANCE)
     # of variance VARIANCE either way
     inputs = torch.ones(1, 4, dtype=torch.float64) * (VARIANCE**-0.5 if hidden else 1.0)
     sizes = preactivations(ensemble, inputs, nets=NETS, generator=generator)[-1].abs().flatten()

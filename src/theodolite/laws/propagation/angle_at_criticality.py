@@ -23,8 +23,8 @@ def predict(activation: str, weight_layers: int) -> float:
 
 def measure(activation: str, weight_layers: int, *, generator: torch.Generator, bias_variance: float = 0.0) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(WIDTH,) * (weight_layers - 1),
+        elementwise(activation),
+        (WIDTH,) * (weight_layers - 1),
         weight_variance=CRITICAL[activation],
         bias_variance=bias_variance,
     )

@@ -27,8 +27,8 @@ def measure(
 ) -> Tensor:
     width = 32
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(width,) * hidden_layers,
+        elementwise(activation),
+        (width,) * hidden_layers,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
         copies=copies,

@@ -35,8 +35,8 @@ def predict(width: int, inputs: str) -> float:
 def measure(width: int, inputs: str, *, generator: torch.Generator, entries: str = "gauss", copies: int = 1) -> Tensor:
     """Fourth moments of the answers of networks drawn with their weights."""
     ensemble = Ensemble(
-        activation=torch.tanh,
-        widths=(width,),
+        torch.tanh,
+        (width,),
         weight_variance=C_W,
         bias_variance=C_B,
         entries="sign" if entries == "sign" else "gauss",

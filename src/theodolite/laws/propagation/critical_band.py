@@ -23,12 +23,7 @@ def measure(hidden_layers: int, end: str, *, generator: torch.Generator, bias_va
 
     def missing(log_variance: float) -> float:
         variance = math.exp(log_variance)
-        ensemble = Ensemble(
-            activation=torch.relu,
-            widths=(WIDTH,) * hidden_layers,
-            weight_variance=variance,
-            bias_variance=bias_variance,
-        )
+        ensemble = Ensemble(torch.relu, (WIDTH,) * hidden_layers, weight_variance=variance, bias_variance=bias_variance)
         own = torch.Generator().manual_seed(seed)
         layers = preactivations(ensemble, torch.ones(1, 4), nets=NETS, outputs=WIDTH, generator=own)
         grown = math.log(float(layers[-1].square().mean()) / variance)  # the first layer has C_w |x|^2 / n_0

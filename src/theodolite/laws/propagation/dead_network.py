@@ -12,11 +12,7 @@ def measure(
     width: int, hidden_layers: int, *, generator: torch.Generator, bias_variance: float = 0.0, mean: float = 0.0
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=torch.relu,
-        widths=(width,) * hidden_layers,
-        weight_variance=2.0,
-        bias_variance=bias_variance,
-        mean=mean,
+        torch.relu, (width,) * hidden_layers, weight_variance=2.0, bias_variance=bias_variance, mean=mean
     )
     out = preactivations(ensemble, torch.ones(1, 3), nets=6000, generator=generator)[-1]
     return (out[:, 0, 0] == 0).double()

@@ -20,7 +20,7 @@ def predict(activation: str, power: int) -> float:
 def measure(activation: str, power: int, *, generator: torch.Generator, instead: str | None = None) -> float:
     """Held against a linear network of the same noise, which keeps the norm in the mean."""
     networks = [
-        Ensemble(activation=elementwise(name), widths=(WIDTH,) * LAYERS, weight_variance=1.0)
+        Ensemble(elementwise(name), (WIDTH,) * LAYERS, weight_variance=1.0)
         for name in (instead or activation, "identity")
     ]
     first = torch.full((1, 1), START**-power, dtype=torch.float64)

@@ -28,10 +28,7 @@ def measure(
     activation: str = "identity",
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(WIDTH,) * hidden_layers,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
+        elementwise(activation), (WIDTH,) * hidden_layers, weight_variance=weight_variance, bias_variance=bias_variance
     )
     return conditional_chain(ensemble, torch.ones(1, 1), nets=NETS, generator=generator)[:, -1, 0, 0].double()
 

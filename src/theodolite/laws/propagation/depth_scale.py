@@ -28,8 +28,8 @@ def measure(
 ) -> Estimate:
     """The layers in which the difference of two correlations shrinks by e, the same noise driving both pairs."""
     ensemble = Ensemble(
-        activation=torch.tanh,
-        widths=(WIDTH,) * hidden_layers,
+        torch.tanh,
+        (WIDTH,) * hidden_layers,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
         with_skips=residual,

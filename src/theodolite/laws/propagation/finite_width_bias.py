@@ -25,8 +25,8 @@ def measure(
     activation: str, weight_variance: float, bias_variance: float, *, generator: torch.Generator, copies: int = 1
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(WIDTH,) * HIDDEN,
+        elementwise(activation),
+        (WIDTH,) * HIDDEN,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
         copies=copies,

@@ -10,7 +10,7 @@ NETS = 4000
 
 
 def measure(widths: tuple[int, ...], *, generator: torch.Generator, mean: float = 0.0, second: bool = False) -> Tensor:
-    ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, mean=mean)
+    ensemble = Ensemble(torch.relu, widths, weight_variance=2.0, mean=mean)
     x = torch.tensor([[1.0, 0.5, -1.0], [1.0, 0.4, -0.7]])
     _, hidden = drawn_gradients(ensemble, x, nets=NETS, generator=generator)
     on = torch.stack(

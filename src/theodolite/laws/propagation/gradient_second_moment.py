@@ -15,7 +15,7 @@ def measure(
     inputs: int, widths: tuple[int, ...], entries: Entries, *, generator: torch.Generator, copies: int = 1
 ) -> float:
     """The mean square over the squared mean, both of these networks."""
-    ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, entries=entries, copies=copies)
+    ensemble = Ensemble(torch.relu, widths, weight_variance=2.0, entries=entries, copies=copies)
     x = torch.tensor([[1.0, 0.31, -0.73, 0.17][:inputs]])
     gradient, _ = drawn_gradients(ensemble, x, nets=NETS, generator=generator)
     squares = gradient[:, 0].double().square().sum(1)

@@ -29,8 +29,8 @@ def measure(
 ) -> Tensor:
     start, weight, bias = PUBLISHED[activation]
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(WIDTH,) * hidden_layers,
+        elementwise(activation),
+        (WIDTH,) * hidden_layers,
         weight_variance=weight if weight_variance is None else weight_variance,
         bias_variance=bias if bias_variance is None else bias_variance,
     )

@@ -31,9 +31,7 @@ def preserved(activation: str) -> Band:
 
 
 def measure(activation: str, *, generator: torch.Generator, mean: float = 0.0) -> Tensor:
-    ensemble = Ensemble(
-        activation=elementwise(activation), widths=(WIDTH,) * HIDDEN, weight_variance=CRITICAL[activation], mean=mean
-    )
+    ensemble = Ensemble(elementwise(activation), (WIDTH,) * HIDDEN, weight_variance=CRITICAL[activation], mean=mean)
     inputs = torch.tensor([X, Y], dtype=torch.float32)
     z = preactivations(ensemble, inputs, nets=NETS, outputs=WIDTH, generator=generator)[-1]  # (nets, 2, width)
     return (z[:, 0] * z[:, 1]).mean(1).double()

@@ -23,9 +23,7 @@ def measure(
     copies: int = 1,
     mean: float = 0.0,
 ) -> Tensor:
-    ensemble = Ensemble(
-        activation=torch.relu, widths=widths, weight_variance=2.0, entries=entries, copies=copies, mean=mean
-    )
+    ensemble = Ensemble(torch.relu, widths, weight_variance=2.0, entries=entries, copies=copies, mean=mean)
     x = torch.tensor([[1.0, 0.31, -0.73, 0.17, -0.52][:inputs]])  # no two sums of signs alike
     gradient, _ = drawn_gradients(ensemble, x, nets=NETS, generator=generator)
     return gradient[:, 0, :].double().pow(4).mean(1)

@@ -20,7 +20,7 @@ def without_the_inputs(inputs: int, widths: tuple[int, ...], entry: bool, order:
 def measure(
     inputs: int, widths: tuple[int, ...], entry: bool, order: int, *, generator: torch.Generator, copies: int = 1
 ) -> Estimate:
-    ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0, bias_variance=0.2, copies=copies)
+    ensemble = Ensemble(torch.relu, widths, weight_variance=2.0, bias_variance=0.2, copies=copies)
     gradient, _ = drawn_gradients(ensemble, torch.linspace(-1, 1.5, inputs)[None], nets=NETS, generator=generator)
     g = gradient[:, 0].double()
     r = g[:, 0].square() * inputs / 2 if entry else g.square().sum(1) / 2

@@ -13,9 +13,7 @@ NETS = 2000
 def measure(
     inputs: int, widths: tuple[int, ...], *, generator: torch.Generator, weight_variance: float = 2.0, mean: float = 0.0
 ) -> Tensor:
-    ensemble = Ensemble(
-        activation=torch.relu, widths=widths, weight_variance=weight_variance, bias_variance=0.3, mean=mean
-    )
+    ensemble = Ensemble(torch.relu, widths, weight_variance=weight_variance, bias_variance=0.3, mean=mean)
     x = torch.linspace(-1, 1.5, inputs)[None]
     gradient, _ = drawn_gradients(ensemble, x, nets=NETS, generator=generator)
     return gradient[:, 0, :].double().square().mean(1)

@@ -20,7 +20,7 @@ def distance(variances: Tensor) -> float:
 
 def measure(hidden_layers: int, width: int, *, generator: torch.Generator, bottleneck: int = 0) -> Estimate:
     widths = (bottleneck or width, *(width,) * (hidden_layers - 1))
-    ensemble = Ensemble(activation=torch.relu, widths=widths, weight_variance=2.0)
+    ensemble = Ensemble(torch.relu, widths, weight_variance=2.0)
     last = conditional_chain(ensemble, torch.eye(1, dtype=torch.float32), nets=NETS, generator=generator)[:, -1, 0, 0]
     parts = torch.tensor([distance(part) for part in last.chunk(10)])
     return Estimate(distance(last), float(parts.std()) / 10**0.5)

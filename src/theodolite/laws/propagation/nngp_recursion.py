@@ -31,8 +31,8 @@ def measure(
     mean: float = 0.0,
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=elementwise(activation),
-        widths=(width,) * HIDDEN,
+        elementwise(activation),
+        (width,) * HIDDEN,
         weight_variance=weight_variance,
         bias_variance=bias_variance,
         mean=mean,

@@ -1,5 +1,7 @@
 r"""With weights of variance $2/(1+a^2)$ over fan-in a leaky ReLU network of slope a keeps every norm, on average."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -24,13 +26,9 @@ def measure(
     weight_variance: float | None = None,
     bias_variance: float = 0.0,
 ) -> Tensor:
-    def leaky(z: Tensor) -> Tensor:
-        return torch.nn.functional.leaky_relu(z, slope)
-
+    leaky = partial(torch.nn.functional.leaky_relu, negative_slope=slope)
     own = 2 / (1 + slope**2)
-    ensemble = Ensemble(
-        activation=leaky, widths=(WIDTH,) * HIDDEN, weight_variance=weight_variance or own, bias_variance=bias_variance
-    )
+    ensemble = Ensemble(leaky, (WIDTH,) * HIDDEN, weight_variance=weight_variance or own, bias_variance=bias_variance)
     inputs = torch.full((1, 4), (variance / own) ** 0.5)
     z = preactivations(ensemble, inputs, nets=NETS, outputs=WIDTH, generator=generator)[-1]
     return z.square().mean((1, 2)).double()

@@ -1,5 +1,7 @@
 r"""In a critical (leaky) ReLU network $E\hat K^2/K^2=(1+c/n)^L$ exactly: depth over width governs fluctuations."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -23,15 +25,9 @@ def measure(
     copies: int = 1,
     bias_variance: float = 0.0,
 ) -> Tensor:
-    def leaky(z: Tensor) -> Tensor:
-        return torch.nn.functional.leaky_relu(z, slope)
-
+    leaky = partial(torch.nn.functional.leaky_relu, negative_slope=slope)
     ensemble = Ensemble(
-        activation=leaky,
-        widths=(width,) * hidden_layers,
-        weight_variance=2 / (1 + slope**2),
-        bias_variance=bias_variance,
-        copies=copies,
+        leaky, (width,) * hidden_layers, weight_variance=2 / (1 + slope**2), bias_variance=bias_variance, copies=copies
     )
     return conditional_chain(ensemble, torch.ones(1, 1), nets=NETS, generator=generator)[:, -1, 0, 0].double().square()
 

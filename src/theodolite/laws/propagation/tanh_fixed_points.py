@@ -22,9 +22,7 @@ def predict(weight_variance: float, bias_variance: float) -> Band:
 def measure(
     weight_variance: float, bias_variance: float, *, generator: torch.Generator, variance: float = 1.0
 ) -> Tensor:
-    ensemble = Ensemble(
-        activation=torch.tanh, widths=(WIDTH,) * HIDDEN, weight_variance=weight_variance, bias_variance=bias_variance
-    )
+    ensemble = Ensemble(torch.tanh, (WIDTH,) * HIDDEN, weight_variance=weight_variance, bias_variance=bias_variance)
     return conditional_chain(ensemble, torch.full((1, 1), variance), nets=NETS, generator=generator)[
         :, -1, 0, 0
     ].double()

@@ -23,10 +23,7 @@ def measure(
     weight_layers: int, *, generator: torch.Generator, weight_variance: float = 1.0, bias_variance: float = 0.0
 ) -> Tensor:
     ensemble = Ensemble(
-        activation=torch.tanh,
-        widths=(WIDTH,) * (weight_layers - 1),
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
+        torch.tanh, (WIDTH,) * (weight_layers - 1), weight_variance=weight_variance, bias_variance=bias_variance
     )
     return conditional_chain(ensemble, torch.ones(1, 1), nets=NETS, generator=generator)[:, -1, 0, 0].double()
 

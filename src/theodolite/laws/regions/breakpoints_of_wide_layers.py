@@ -20,7 +20,7 @@ def predict(hidden_layers: int, bias_variance: float) -> float:
 
 def measure(hidden_layers: int, bias_variance: float, *, generator: torch.Generator, width: int = WIDTH) -> Tensor:
     one = torch.ones(1, dtype=torch.float64)
-    ensemble = LineEnsemble(widths=(width,) * hidden_layers, bias_variance=bias_variance)
+    ensemble = LineEnsemble((width,) * hidden_layers, bias_variance=bias_variance)
     regions = line_counts(ensemble, -one, 2 * one, nets=NETS * WIDTH // width, generator=generator)[0]
     return (regions.double() - 1) * WIDTH / width
 

@@ -14,7 +14,7 @@ NETS, BIAS = 400, 0.25
 def measure(widths: tuple[int, ...], half: float, *, generator: torch.Generator, bias_variance: float = BIAS) -> Tensor:
     end = torch.full((1,), half, dtype=torch.float64)
     regions, _ = line_counts(
-        LineEnsemble(widths=widths, bias_variance=bias_variance), -end, end, nets=NETS, generator=generator
+        LineEnsemble(widths, bias_variance=bias_variance), -end, end, nets=NETS, generator=generator
     )
     return regions.double() - 1
 

@@ -14,7 +14,7 @@ def measure(
     widths: tuple[int, ...], inputs: int, *, generator: torch.Generator, mean: float = 0.0, patterns: bool = False
 ) -> Tensor:
     start, end = torch.eye(inputs + 1, dtype=torch.float64)[:2, :inputs]
-    ensemble = LineEnsemble(widths=widths, inputs=inputs, mean=mean)
+    ensemble = LineEnsemble(widths, inputs=inputs, mean=mean)
     return line_counts(ensemble, start, end, nets=NETS, generator=generator, whole=True)[0 if patterns else 1].double()
 
 

@@ -27,9 +27,7 @@ def measure(
     biases: float = 1.0,
 ) -> Tensor:
     one = torch.ones(1, dtype=torch.float64)
-    ensemble = LineEnsemble(
-        widths=widths, bias_variance=biases**2 * bias_variance, weight_variance=weight_variance, mean=mean
-    )
+    ensemble = LineEnsemble(widths, bias_variance=biases**2 * bias_variance, weight_variance=weight_variance, mean=mean)
     return line_counts(ensemble, -one, one, nets=NETS, generator=generator)[0].double() - 1
 
 

@@ -21,7 +21,7 @@ def measure(
     bias_variance: float = 1.0,
 ) -> Tensor:
     start, end = torch.eye(inputs + 1, dtype=torch.float64)[:2, :inputs]
-    ensemble = LineEnsemble(widths=widths, inputs=inputs, entries=entries, mean=mean, bias_variance=bias_variance)
+    ensemble = LineEnsemble(widths, inputs=inputs, entries=entries, mean=mean, bias_variance=bias_variance)
     return line_counts(ensemble, start, end, nets=NETS, generator=generator, whole=True)[0].double()
 
 

@@ -19,7 +19,7 @@ def measure(
     through: bool = False,
 ) -> Tensor:
     start, end = torch.eye(3, dtype=torch.float64)[:2]
-    ensemble = LineEnsemble(widths=widths, inputs=3, bias_variance=bias_variance)
+    ensemble = LineEnsemble(widths, inputs=3, bias_variance=bias_variance)
     counts = line_counts(ensemble, -end if through else start, end, nets=NETS, generator=generator, whole=True)
     return counts[int(pieces)].double()
 

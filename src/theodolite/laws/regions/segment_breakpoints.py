@@ -28,7 +28,7 @@ def measure(
     """The breakpoints that are met on the way, counted one by one."""
     start, end = (torch.tensor(place, dtype=torch.float64) for place in (START, END))
     end = start + further * (end - start)
-    ensemble = LineEnsemble(inputs=2, widths=(WIDTH,) * hidden_layers, bias_variance=bias_variance)
+    ensemble = LineEnsemble((WIDTH,) * hidden_layers, inputs=2, bias_variance=bias_variance)
     regions = line_counts(ensemble, start, end, nets=NETS, generator=generator)[0]
     return regions.double() - 1
 

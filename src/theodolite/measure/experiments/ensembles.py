@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import torch
@@ -30,7 +30,7 @@ def elementwise(name: str) -> _Elementwise:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ensemble:
     r"""Random networks with hidden layers of the ``widths``, weights of variance $C_w/$fan-in, biases of variance $C_b$.
 
@@ -40,6 +40,7 @@ class Ensemble:
 
     activation: _Elementwise
     widths: tuple[int, ...]
+    _: KW_ONLY
     weight_variance: float
     bias_variance: float = 0.0
     entries: Entries = "gauss"

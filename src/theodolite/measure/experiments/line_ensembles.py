@@ -1,7 +1,7 @@
 """Random ReLU networks of finite width counted along a line, many at once."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from theodolite.measure.experiments.ensembles import Entries, random_entries
 from theodolite.measure.regions import network_line_counts
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class LineEnsemble:
     """ReLU networks with one output; weights of variance ``weight_variance`` over fan-in, biases of variance ``bias_variance``.
 
@@ -20,6 +20,7 @@ class LineEnsemble:
     """
 
     widths: tuple[int, ...]
+    _: KW_ONLY
     inputs: int = 1
     weight_variance: float = 2.0
     bias_variance: float = 1.0

@@ -2,7 +2,7 @@ r"""Deep linear networks by drawing them: norms of products, evidence and poster
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import torch
@@ -14,7 +14,7 @@ from theodolite.core.reading import Estimate
 Quantity = Literal["evidence", "scale", "perpendicular", "perpendicular squared", "fit"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Problem:
     r"""A deep linear network of ``sizes`` $n_0..n_L$, prior ``prior_variance``, and P ``samples`` of $\|\theta_*\|^2$ ``norm2``.
 
@@ -24,6 +24,7 @@ class Problem:
 
     sizes: tuple[int, ...]
     samples: int
+    _: KW_ONLY
     norm2: float
     prior_variance: float = 1.0
     noise_variance: float = 0.0

@@ -32,7 +32,7 @@ def signal_readings(
     widths = (width,) * depth
     chains = conditional_chains(
         [
-            Ensemble(activation=sigma, widths=widths, weight_variance=o.weight_variance, bias_variance=o.bias_variance)
+            Ensemble(sigma, widths, weight_variance=o.weight_variance, bias_variance=o.bias_variance)
             for o, _, _ in starts
         ],
         [start * torch.tensor([[1.0, angle], [angle, 1.0]], dtype=torch.float64) for _, start, angle in starts],
@@ -125,7 +125,7 @@ def step_reading(spec: Any, width: int, signal: tuple[float, float]) -> Iterator
     common, own = (torch.randn(n, width, generator=generator, dtype=torch.float64) for n in (1, points))
     x = power**0.5 * (max(cosine, 0.0) ** 0.5 * common + (1 - max(cosine, 0.0)) ** 0.5 * own)
     C_w, C_b = spec.common_variances
-    ensemble = Ensemble(activation=spec.sigma, widths=(width,) * depth, weight_variance=C_w, bias_variance=C_b)
+    ensemble = Ensemble(spec.sigma, (width,) * depth, weight_variance=C_w, bias_variance=C_b)
     found: list[float] = []
     while len(found) < nets:
         block = min(nets - len(found), max(1, BLOCK // numbers))
