@@ -19,7 +19,7 @@ from torch import Tensor
 from theodolite.ailments.labels_ignored import none_counts
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
-from theodolite.core.subject import Subject
+from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import all_targets, asked_batch, batches, joined, rows_of, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt
@@ -98,19 +98,19 @@ def judge(subject: Subject) -> Iterator[Finding]:
 
 def _weighted_away(subject: Subject) -> Iterator[Finding]:
     """A class of less than half of the targets has nearly all of the loss's pull on equal answers, and the others are lost."""
-    answered = _answered(subject) if was_trained(subject) else None
-    pulls = _pulls(subject) if answered is not None else None
-    if answered is None or pulls is None:
+    pulls = _pulls(subject) if was_trained(subject) else None
+    if pulls is None:
         return
-    (classes, hits, part), (share, pull) = answered, pulls
+    share, pull = pulls
     favored = int(pull.argmax())
+    if 1 - float(pull[favored]) > RARELY or float(share[favored]) > CRITICAL:
+        return
+    answered = _answered(subject)
+    if answered is None:
+        return
+    classes, hits, part = answered
     others = classes != favored
-    if (
-        1 - float(pull[favored]) > RARELY
-        or float(share[favored]) > CRITICAL
-        or bool(others.all())
-        or not bool(others.any())
-    ):
+    if bool(others.all()) or not bool(others.any()):
         return
     found, lost = float(hits[~others].double().mean()), float(hits[others].double().mean())
     error = math.sqrt(1 / (4 * min(int(others.sum()), int((~others).sum()))))
@@ -242,29 +242,35 @@ def _one_target(targets: Tensor | None) -> Finding | None:
 
 def _of_places(subject: Subject) -> Iterator[Finding]:
     """Targets with a class at each place (pixels, tokens), of which rare ones are never answered."""
-    answered = _answered(subject) if task(subject).kind == "classes" and was_trained(subject) else None
+    meant = task(subject)
+    if meant.kind != "classes" or not was_trained(subject):
+        return
+    told = [meant.classes_of(batch.target) for batch in _judged_on(subject)]
+    found = [own.cpu() for own in told if own is not None]
+    if len(found) < len(told) or len(torch.unique(torch.cat(found))) > MOST_PLACES:
+        return
+    answered = _answered(subject)
     if answered is None:
         return
     classes, hits, _ = answered
     counts = torch.bincount(classes)
     common = int(counts.argmax())
     rare = counts < PART * counts[common]
-    few = int((counts > 0).sum())
     of_rare = rare[classes]
-    if few > MOST_PLACES or not bool(of_rare.any()) or float(counts[rare].sum()) > PART * float(counts[common]):
+    if not bool(of_rare.any()) or float(counts[rare].sum()) > PART * float(counts[common]):
         return
-    found, lost = float(hits[classes == common].double().mean()), float(hits[of_rare].double().mean())
-    if found - lost < PART:
+    well, lost = float(hits[classes == common].double().mean()), float(hits[of_rare].double().mean())
+    if well - lost < PART:
         return
-    given_up = found - lost >= CRITICAL
+    given_up = well - lost >= CRITICAL
     yield Finding(
         severity="warning" if given_up else "note",
         where="targets",
         says=f"The network {'ignores the' if given_up else 'is worse at'} rare classes: class {common} makes up "
-        f"{float(counts[common]) / len(classes):.1%} of all positions (accuracy {found:.0%}), the rare classes "
+        f"{float(counts[common]) / len(classes):.1%} of all positions (accuracy {well:.0%}), the rare classes "
         f"{float(of_rare.double().mean()):.1%} (accuracy {lost:.0%}).",
         remedy="loss weights: weight = y.numel() / (classes * torch.bincount(y.flatten())); judge by the recall of each class",
-        evidence=(evidence("accuracy on rare classes", lost), evidence("accuracy on the majority class", found)),
+        evidence=(evidence("accuracy on rare classes", lost), evidence("accuracy on the majority class", well)),
     )
 
 
@@ -296,20 +302,25 @@ def _recalls(subject: Subject, counts: Tensor, common: int) -> tuple[float, floa
     return float(hits[of_common].double().mean()), share, error, balanced, part
 
 
+def _judged_on(subject: Subject) -> Sequence[Batch]:
+    return validation_batches(subject) or batches(subject)
+
+
+@once("right answers")
 def _answered(subject: Subject) -> tuple[Tensor, Tensor, str] | None:
     """The class of each place that counts, whether it was answered rightly, and on which data: held-out ones if there are any."""
-    meant, some = task(subject), validation_batches(subject)
+    meant = task(subject)
     wanted, right = [], []
     if subject.model is None:
         return None
     with untouched(subject.model), torch.no_grad():
-        for batch in some or batches(subject):
+        for batch in _judged_on(subject):
             hits, own = meant.right(subject.answer(batch), batch.target), meant.classes_of(batch.target)
             if hits is None or own is None or len(hits) != len(own):
                 return None
             wanted.append(own.cpu())
             right.append(hits.cpu())
-    return torch.cat(wanted), torch.cat(right), "held-out" if some else "training"
+    return torch.cat(wanted), torch.cat(right), "held-out" if validation_batches(subject) else "training"
 
 
 ailment = Ailment(

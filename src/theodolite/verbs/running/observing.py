@@ -194,6 +194,8 @@ class Observer:
         self._earlier.update(each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer))
         self._made |= self._earlier
         self._wrap(torch.optim.Optimizer, "__init__", self._optimizer_made)
+        self._wrap(torch.optim.Optimizer, "zero_grad", self._clears)
+        self._wrap(nn.Module, "zero_grad", self._clears)
         self._wrap(torch, "compile", self._compiling)
         self._wrap(torch, "manual_seed", self._seeds)
         self._wrap(nn.Module, "load_state_dict", self._loads)
@@ -285,6 +287,11 @@ class Observer:
         whole(optimizer, *args, **keywords)
         if not self._looking:
             self._made.add(optimizer)
+
+    def _clears(self, whole: Any, *args: Any, **keywords: Any) -> Any:
+        """No part of a loss, and several accesses a parameter, each of which the tape would be asked about."""
+        with contextlib.nullcontext() if self._tape is None else self._tape.aside():
+            return whole(*args, **keywords)
 
     @property
     def restarts(self) -> bool:

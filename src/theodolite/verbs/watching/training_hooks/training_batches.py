@@ -182,7 +182,7 @@ class TrainingBatches:
         """Rows of whole columns that the callers hold: of ``loss(model(x[rows]), y[rows])`` no batch has a name."""
         given = batch.tensors()[0]
         for depth, held in _callers(frame):
-            columns = {n: t for n, t in held.items() if isinstance(t, Tensor) and t.ndim and len(t) > len(given)}
+            columns = {n: t for n, t in dict(held).items() if isinstance(t, Tensor) and t.ndim and len(t) > len(given)}
             for name, whole in columns.items():
                 if whole.shape[1:] != given.shape[1:] or whole.dtype != given.dtype or whole.numel() > LARGEST:
                     continue
@@ -263,16 +263,16 @@ def _without(batch: Batch, name: str) -> Batch:
 def _candidates(frame: Any, count: int) -> Iterator[tuple[Path, Tensor]]:
     """Tensors of a batch's length that the callers hold, nearest first; torch's own frames are passed over."""
     for depth, held in _callers(frame):
-        for name, value in held.items():
+        for name, value in dict(held).items():
             yield from _members(depth, name, value, count)
 
 
-def _callers(frame: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def _callers(frame: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The variables of the functions that called the model, nearest first, those of modules included."""
     depth = 0
     while frame is not None and depth < FRAMES:
         if "torch" not in frame.f_globals.get("__name__", "").split("."):
-            yield depth, dict(frame.f_locals)
+            yield depth, frame.f_locals
             depth += 1
         frame = frame.f_back
 
