@@ -168,47 +168,39 @@ def _survey_parser(commands: Any) -> None:
     survey = commands.add_parser(
         "survey", help="measure a model or a checkpoint; each number next to what theory expects"
     )
-    survey.add_argument(
-        "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
-    )
-    survey.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
-    survey.add_argument("--validation", help="held-out data, in the same formats")
-    survey.add_argument(
-        "--against", metavar="BASE", help="a checkpoint from before training or fine-tuning, to compare with"
-    )
-    survey.add_argument("--base", metavar="BASE", help="for an adapter (LoRA): the checkpoint it belongs to")
-    survey.add_argument("--device", default="cpu", help="where to compute, such as cuda")
-    survey.add_argument("--lr", type=float, help="the learning rate of training")
-    survey.add_argument("--activation", help="the activation function, for a checkpoint without its code")
-    survey.add_argument(
-        "--instrument", action="append", default=[], metavar="NAME", help="take only this measurement; may be repeated"
-    )
-    survey.add_argument("--all", action="store_true", help="print every reading, not one row per quantity")
+    add = survey.add_argument
+    add("target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)")
+    add("--data", help="digits, a .npz with x and y, or a .npy with x")
+    add("--validation", help="held-out data, in the same formats")
+    add("--against", metavar="BASE", help="a checkpoint from before training or fine-tuning, to compare with")
+    add("--base", metavar="BASE", help="for an adapter (LoRA): the checkpoint it belongs to")
+    add("--device", default="cpu", help="where to compute, such as cuda")
+    add("--lr", type=float, help="the learning rate of training")
+    add("--activation", help="the activation function, for a checkpoint without its code")
+    add("--instrument", action="append", default=[], metavar="NAME", help="take only this measurement; may be repeated")
+    add("--all", action="store_true", help="print every reading, not one row per quantity")
     costs = ("free", "forward", "backward", "hvp", "train")
-    survey.add_argument(
+    add(
         "--budget",
         default="60s",
         metavar="TIME",
         help="how long it may take, such as 60s or 2m, or none for no limit (60s)",
     )
-    survey.add_argument("--cost", default="train", choices=costs, help="the most expensive kind of work allowed")
+    add("--cost", default="train", choices=costs, help="the most expensive kind of work allowed")
     _shared(survey, out="folder for report.html and readings.json (survey)", jobs=True)
 
 
 def _diagnose_parser(commands: Any) -> None:
     diagnose = commands.add_parser("diagnose", help="find what is wrong with a model, and what to change")
-    diagnose.add_argument(
-        "target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)"
-    )
-    diagnose.add_argument("--data", help="digits, a .npz with x and y, or a .npy with x")
-    diagnose.add_argument("--validation", help="held-out data, in the same formats")
-    diagnose.add_argument("--against", metavar="BASE", help="the weights from before training")
-    diagnose.add_argument("--lr", type=float, help="the learning rate of training (plain gradient descent is assumed)")
-    diagnose.add_argument("--device", default="cpu", help="where to compute, such as cuda")
-    diagnose.add_argument("--budget", default="25s", help="how long it may take, such as 60s or 2m")
-    diagnose.add_argument(
-        "--fail-on", choices=("critical", "warning"), help="exit with status 1 if a finding is this bad or worse"
-    )
+    add = diagnose.add_argument
+    add("target", nargs="?", help="checkpoint, folder or package.module:function (none: a built-in network)")
+    add("--data", help="digits, a .npz with x and y, or a .npy with x")
+    add("--validation", help="held-out data, in the same formats")
+    add("--against", metavar="BASE", help="the weights from before training")
+    add("--lr", type=float, help="the learning rate of training (plain gradient descent is assumed)")
+    add("--device", default="cpu", help="where to compute, such as cuda")
+    add("--budget", default="25s", help="how long it may take, such as 60s or 2m")
+    add("--fail-on", choices=("critical", "warning"), help="exit with status 1 if a finding is this bad or worse")
     _shared(diagnose, out="folder for diagnosis.html and diagnosis.json")
 
 
@@ -216,39 +208,32 @@ def _run_parser(commands: Any) -> None:
     run = commands.add_parser(
         "run", help="run your training script unchanged and say what goes wrong; a page at the end"
     )
-    run.add_argument("--every", default="auto", help="measure every N steps, or auto: at most 5 %% of the time (auto)")
-    run.add_argument(
-        "--level", default="standard", choices=("cheap", "standard", "full"), help="how much to measure each time"
-    )
-    run.add_argument(
-        "--out", type=Path, metavar="DIR", default=Path("run"), help="folder for run.html and run.json (run)"
-    )
-    run.add_argument(
-        "--no-diagnosis", action="store_true", help="no diagnosis at the end: only what was seen during the run"
-    )
-    run.add_argument(
-        "-m", dest="module", action="store_true", help="the script is the name of a module, as in python -m"
-    )
-    run.add_argument("script", help="the script, run as python would run it")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="its own arguments")
+    add = run.add_argument
+    add("--every", default="auto", help="measure every N steps, or auto: at most 5 %% of the time (auto)")
+    add("--level", default="standard", choices=("cheap", "standard", "full"), help="how much to measure each time")
+    add("--out", type=Path, metavar="DIR", default=Path("run"), help="folder for run.html and run.json (run)")
+    add("--no-diagnosis", action="store_true", help="no diagnosis at the end: only what was seen during the run")
+    add("-m", dest="module", action="store_true", help="the script is the name of a module, as in python -m")
+    add("script", help="the script, run as python would run it")
+    add("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="its own arguments")
 
 
 def _compare_parser(commands: Any) -> None:
     compare = commands.add_parser("compare", help="two runs: where they first differ; or two checkpoints: what changed")
-    compare.add_argument(
-        "one", metavar="ONE", help="a folder that theodolite run wrote to, its run.json, or a checkpoint"
-    )
-    compare.add_argument("other", metavar="OTHER", help="the same of the other")
-    compare.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    add = compare.add_argument
+    add("one", metavar="ONE", help="a folder that theodolite run wrote to, its run.json, or a checkpoint")
+    add("other", metavar="OTHER", help="the same of the other")
+    add("--json", action="store_true", help="one JSON document on standard output")
 
 
 def _design_parser(commands: Any) -> None:
     design = commands.add_parser("design", help="before training: initialization, depth and learning rate of a network")
-    design.add_argument("--activation", default="relu", help="a name as in torch.nn.functional")
-    design.add_argument("--depth", type=int, default=10, help="hidden layers")
-    design.add_argument("--width", type=int, default=512, help="units per hidden layer")
-    design.add_argument("--samples", type=int, help="size of the training set")
-    design.add_argument("--data", help="digits, a .npz or a .npy, for the scale of the inputs")
+    add = design.add_argument
+    add("--activation", default="relu", help="a name as in torch.nn.functional")
+    add("--depth", type=int, default=10, help="hidden layers")
+    add("--width", type=int, default=512, help="units per hidden layer")
+    add("--samples", type=int, help="size of the training set")
+    add("--data", help="digits, a .npz or a .npy, for the scale of the inputs")
     _shared(design, out="folder for design.html")
 
 
@@ -256,9 +241,10 @@ def _transfer_parser(commands: Any) -> None:
     transfer = commands.add_parser(
         "transfer", help="carry learning rates from a small network over to a large one, tensor by tensor"
     )
-    transfer.add_argument("small", help="package.module:function that builds the small network")
-    transfer.add_argument("large", help="package.module:function that builds the large one with the same code")
-    transfer.add_argument("--data", help="inputs to run both on: finds attention and residual branches of your own")
+    add = transfer.add_argument
+    add("small", help="package.module:function that builds the small network")
+    add("large", help="package.module:function that builds the large one with the same code")
+    add("--data", help="inputs to run both on: finds attention and residual branches of your own")
     _shared(transfer, out="folder for transfer.html")
 
 
@@ -269,29 +255,23 @@ def _data_parsers(commands: Any) -> None:
     _shared(dimension, out="folder for dimension.html and dimension.json (dimension)")
 
     memorize = commands.add_parser("memorize", help="construct a network that fits the data exactly, without training")
-    memorize.add_argument("data", help="digits, or an .npz with x and y; whole-number y are classes")
-    memorize.add_argument(
-        "--activation", default="relu", choices=("relu", "hardtanh"), help="activation function (relu)"
-    )
-    memorize.add_argument("--widths", help="hidden widths such as 200,200 (default: those of the theorem)")
-    memorize.add_argument("--float32", action="store_true", help="write float32 and report what that costs")
-    memorize.add_argument("--seed", type=int, default=0, help="seed of the random projection (0)")
-    memorize.add_argument(
-        "--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="file to write the network to"
-    )
+    add = memorize.add_argument
+    add("data", help="digits, or an .npz with x and y; whole-number y are classes")
+    add("--activation", default="relu", choices=("relu", "hardtanh"), help="activation function (relu)")
+    add("--widths", help="hidden widths such as 200,200 (default: those of the theorem)")
+    add("--float32", action="store_true", help="write float32 and report what that costs")
+    add("--seed", type=int, default=0, help="seed of the random projection (0)")
+    add("--out", type=Path, metavar="FILE", default=Path("net.safetensors"), help="file to write the network to")
     _shared(memorize)
 
 
 def _law_parsers(commands: Any) -> None:
     check = commands.add_parser("check", help="run the laws: compare each theorem's prediction with an experiment")
-    check.add_argument("law", nargs="*", help="laws or topics (none: all of them)")
-    check.add_argument(
-        "--size", default="quick", choices=("quick", "full"), help="quick: seconds per law; full: minutes"
-    )
-    check.add_argument("--seed", type=int, default=0, help="seed of every experiment (0)")
-    check.add_argument(
-        "--break-assumptions", action="store_true", help="also break each assumption and check that the law fails"
-    )
+    add = check.add_argument
+    add("law", nargs="*", help="laws or topics (none: all of them)")
+    add("--size", default="quick", choices=("quick", "full"), help="quick: seconds per law; full: minutes")
+    add("--seed", type=int, default=0, help="seed of every experiment (0)")
+    add("--break-assumptions", action="store_true", help="also break each assumption and check that the law fails")
     _shared(check, out="folder for atlas.html and each verdict; an interrupted run continues there", jobs=True)
 
     _shared(commands.add_parser("doctor", help="self-test of this installation"))
@@ -308,14 +288,13 @@ def _law_parsers(commands: Any) -> None:
 
 
 def _shared(parser: argparse.ArgumentParser, *, out: str = "", jobs: bool = False) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output, nothing else there")
+    add = parser.add_argument
+    add("--json", action="store_true", help="one JSON document on standard output, nothing else there")
     if out:
-        parser.add_argument("--out", type=Path, metavar="DIR", help=out)
+        add("--out", type=Path, metavar="DIR", help=out)
     if jobs:
-        parser.add_argument("--jobs", type=int, default=1, help="worker processes; -1: every core")
-        parser.add_argument(
-            "--backend", default="loky", choices=("loky", "dask", "ray"), help="where workers run (loky: here)"
-        )
+        add("--jobs", type=int, default=1, help="worker processes; -1: every core")
+        add("--backend", default="loky", choices=("loky", "dask", "ray"), help="where workers run (loky: here)")
 
 
 def _version() -> str:

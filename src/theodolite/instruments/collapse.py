@@ -21,6 +21,40 @@ from theodolite.instruments._common.data_visit import features_of
 from theodolite.io.batches import Batch
 from theodolite.measure.collapse import ClassMoments, Collapse, collapse_of, disagreements, layer_collapse
 
+SIGNS = (
+    (
+        "NC1, scatter within classes relative to between classes",
+        0.1,
+        "The samples of a class are nearly one point",
+        "The samples of a class still differ",
+    ),
+    (
+        "NC2, spread of the norms of class means",
+        0.1,
+        "All class means have nearly the same norm",
+        "Some class means have larger norms than others",
+    ),
+    (
+        "NC2, distance of the cosines from -1/(C-1)",
+        0.05,
+        "All class means are equally far apart",
+        "Some class means are closer to each other than others",
+    ),
+    (
+        "NC3, distance of the classifier from the class means",
+        0.2,
+        "The classifier points along the class means",
+        "The classifier does not point along the class means; sqrt(2) would be unrelated",
+    ),
+    (
+        "NC4, share not classified by the nearest class mean",
+        0.01,
+        "The nearest class mean gives the same class as the network",
+        "The nearest class mean often gives another class than the network",
+    ),
+)
+"""Each sign with the size below which it counts as collapsed, and what is said below and above it."""
+
 
 def read(subject: Subject) -> Iterator[Reading]:
     """NC1 to NC4 in front of the classifier; nothing where targets are not classes."""
@@ -32,58 +66,12 @@ def read(subject: Subject) -> Iterator[Reading]:
 
     seen, errors = _collapse_of(subject, name, layer, classes)
     note = f" ({seen.note[0].upper()}{seen.note[1:]}.)" if seen.note else ""
-    rows: tuple[tuple[str, float | None, str], ...] = (
-        (
-            "NC1, scatter within classes relative to between classes",
-            seen.nc1,
-            _by_size(
-                seen.nc1, 0.1, "The samples of a class are nearly one point", "The samples of a class still differ"
-            ),
-        ),
-        (
-            "NC2, spread of the norms of class means",
-            seen.nc2_equinorm,
-            _by_size(
-                seen.nc2_equinorm,
-                0.1,
-                "All class means have nearly the same norm",
-                "Some class means have larger norms than others",
-            ),
-        ),
-        (
-            "NC2, distance of the cosines from -1/(C-1)",
-            seen.nc2_equiangular,
-            _by_size(
-                seen.nc2_equiangular,
-                0.05,
-                "All class means are equally far apart",
-                "Some class means are closer to each other than others",
-            ),
-        ),
-        (
-            "NC3, distance of the classifier from the class means",
-            seen.nc3,
-            _by_size(
-                seen.nc3 or 0.0,
-                0.2,
-                "The classifier points along the class means",
-                "The classifier does not point along the class means; sqrt(2) would be unrelated",
-            ),
-        ),
-        (
-            "NC4, share not classified by the nearest class mean",
-            seen.nc4,
-            _by_size(
-                seen.nc4 or 0.0,
-                0.01,
-                "The nearest class mean gives the same class as the network",
-                "The nearest class mean often gives another class than the network",
-            ),
-        ),
-    )
-    for (quantity, value, meaning), error in zip(rows, errors, strict=True):
+    values = (seen.nc1, seen.nc2_equinorm, seen.nc2_equiangular, seen.nc3, seen.nc4)
+    for (quantity, small, below, above), value, error in zip(SIGNS, values, errors, strict=True):
         if value is not None:
-            yield Reading(quantity=quantity, where=name, measured=value, stderr=error, meaning=meaning + note)
+            said = f"{below}: collapsed" if value < small else f"{above}: not collapsed"
+            meaning = f"{said} in this respect.{note}"
+            yield Reading(quantity=quantity, where=name, measured=value, stderr=error, meaning=meaning)
 
 
 def _collapse_of(subject: Subject, name: str, layer: nn.Linear, classes: int) -> tuple[Collapse, tuple[float, ...]]:
@@ -112,10 +100,6 @@ def _collapse_of(subject: Subject, name: str, layer: nn.Linear, classes: int) ->
     *others, moved = left_out_errors(numbers, len(h), of=found.of)
     # the samples left out may be classified unlike where none of these is; and with them the means move
     return whole, (*others, math.hypot(moved, share_error(whole.nc4 or 0.0, len(h), of=found.of)))
-
-
-def _by_size(value: float, small: float, below: str, above: str) -> str:
-    return f"{below}: collapsed in this respect." if value < small else f"{above}: not collapsed in this respect."
 
 
 instrument = Instrument(

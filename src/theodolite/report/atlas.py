@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from theodolite.io.workers import Processes, completed
 from theodolite.report.figures import verdict_figure
 from theodolite.report.formulas import formula, prose
-from theodolite.report.html import count_words
 from theodolite.report.rendering import Frame, rendered
 from theodolite.report.unicode_math import unicode_prose
 from theodolite.report.views import Row, reading_row, slug
-from theodolite.report.words import MARKS, case_words, outcome, plain, resolution_words, source_entries
+from theodolite.report.words import MARKS, case_words, count_words, outcome, plain, resolution_words, source_entries
 
 if TYPE_CHECKING:
     from theodolite.core.law import Law, Verdict
@@ -56,21 +55,20 @@ def atlas_files(
     frames = _frames(ordered, places, frame)
     tasks = [(one, references, own) for one, own in zip(ordered, frames, strict=True)]
     made = dict(completed(law_page, tasks, jobs=processes.count if processes else 1, processes=processes))
-    return {"atlas.html": _front(ordered, topics, frame)} | {f"{place}.html": made[n] for n, place in enumerate(places)}
+    return {"atlas.html": atlas_page(ordered, topics, frame)} | {
+        f"{place}.html": made[n] for n, place in enumerate(places)
+    }
 
 
 def atlas_page(charted: Sequence[Charted], topics: Mapping[str, str], frame: Frame | None = None) -> str:
     """The front page: a card for each law, with filters by topic, verdict and erratum that need no script."""
-    return _front(_ordered(charted, topics), topics, frame or ALONE)
-
-
-def _front(ordered: Sequence[Charted], topics: Mapping[str, str], frame: Frame) -> str:
+    ordered = _ordered(charted, topics)
     cards = [_card(one) for one in ordered]
     ends = [card["outcome"] for card in cards]
     return rendered(
         "atlas.html.j2",
         title="Atlas of laws",
-        frame=frame,
+        frame=frame or ALONE,
         cards=cards,
         topics=[
             (slug(topic), topic, topics.get(topic, "").partition(": ")[2] or topics.get(topic, ""))

@@ -9,15 +9,12 @@ from theodolite.report.figures import FEW_FIGURES
 from theodolite.report.opening import Opening
 from theodolite.report.rendering import rendered
 from theodolite.report.views import shortened_sections, survey_sections
-from theodolite.report.words import status_counts
+from theodolite.report.words import count_words, status_counts
 
 if TYPE_CHECKING:
     from theodolite.core.question import Answer, Skipped
 
 __all__ = ["survey_fragment", "survey_page", "watch_page"]
-
-COUNT_WORDS: Mapping[str, str] = {"agrees": "agree", "no reference": "without reference", "holds": "hold"}
-"""How a status is said of several; others keep their word."""
 
 NOTEBOOK_ROWS = 24
 """So many rows of a quantity are in a notebook's cell; the page has all of them."""
@@ -78,12 +75,3 @@ def _around(
     counts: dict[str, int] = {**status_counts(answers), "skipped": len(skipped)}
     told = [(status, count_words(status, count), count) for status, count in counts.items()]
     return {"title": title, "skipped": skipped, "facts": facts, "counts": told, **(opening or Opening()).values()}
-
-
-def count_words(status: str, count: int) -> str:
-    """How a status is said of so many.
-
-    >>> count_words("agrees", 1), count_words("agrees", 2), count_words("holds", 1), count_words("above", 2)
-    ('agrees', 'agree', 'holds', 'above')
-    """
-    return status if count == 1 and status in ("agrees", "holds") else COUNT_WORDS.get(status, status)

@@ -22,6 +22,7 @@ from theodolite.report.words import (
     MARKS,
     by_quantity,
     case_words,
+    count_words,
     expectation,
     number,
     printable,
@@ -156,21 +157,15 @@ def _breaking_words(change: Mapping[str, object] | None) -> str:
     return f"broken by {case_words(change)}" if change else "no experiment here breaks it"
 
 
+TOLD = ("invalid", "above", "below", "agrees", "not random", "inconclusive", "no reference", "skipped")
+"""Statuses in the order in which the line of counts says them."""
+
+
 def summary_line(answers: Sequence[Answer], skipped: Sequence[Skipped]) -> RenderableType:
     """How many readings have each status, beside its mark."""
-    counts = status_counts(answers)
-    parts: list[tuple[str, str]] = [
-        (f"{MARKS['above']} {counts['above']} above", "above"),
-        (f"{MARKS['below']} {counts['below']} below", "below"),
-        (f"{MARKS['agrees']} {counts['agrees']} agree{'s' if counts['agrees'] == 1 else ''}", "agrees"),
-        (f"{MARKS['not random']} {counts['not random']} not random", "not random"),
-        (f"{MARKS['inconclusive']} {counts['inconclusive']} inconclusive", "inconclusive"),
-        (f"{MARKS['no reference']} {counts['no reference']} without reference", "no reference"),
-        (f"{MARKS['skipped']} {len(skipped)} skipped", "skipped"),
-    ]
-    if counts["invalid"]:
-        parts.insert(0, (f"{MARKS['invalid']} {counts['invalid']} invalid", "invalid"))
-    return _Parts(tuple((words, STYLES[status]) for words, status in parts if words.split()[1] != "0"))
+    counts = {**status_counts(answers), "skipped": len(skipped)}
+    told = {status: counts[status] for status in TOLD if counts[status]}
+    return _Parts(tuple((f"{MARKS[s]} {n} {count_words(s, n)}", STYLES[s]) for s, n in told.items()))
 
 
 @dataclass(frozen=True)

@@ -136,17 +136,26 @@ def outcome(verdict: Verdict) -> VerdictWord:
 
 def worst_reading(readings: Iterable[Reading]) -> Reading | None:
     """The reading furthest from its band, counted in widths of band and error; trouble before doubt."""
-    order = {
-        status: place
-        for place, status in enumerate(("no reference", "agrees", "inconclusive", "not random", "below", "above"))
-    }
-    return max(readings, key=lambda reading: (order.get(reading.status, 9), _strain(reading)), default=None)
+    return max(readings, key=lambda reading: (-WORST.index(reading.status), _strain(reading)), default=None)
 
 
 def status_counts(answers: Iterable[Answer]) -> dict[str, int]:
     """How many readings have each status, in a fixed order."""
     seen = Counter(reading.status for answer in answers for reading in answer.readings)
     return {status: seen[status] for status in STATUSES}  # type: ignore[index]
+
+
+COUNT_WORDS: Mapping[str, str] = {"agrees": "agree", "no reference": "without reference", "holds": "hold"}
+"""How a status is said of several; others keep their word."""
+
+
+def count_words(status: str, count: int) -> str:
+    """How a status is said of so many.
+
+    >>> count_words("agrees", 1), count_words("agrees", 2), count_words("holds", 1), count_words("above", 2)
+    ('agrees', 'agree', 'holds', 'above')
+    """
+    return status if count == 1 and status in ("agrees", "holds") else COUNT_WORDS.get(status, status)
 
 
 WORST = ("invalid", "above", "below", "not random", "inconclusive", "agrees", "no reference")

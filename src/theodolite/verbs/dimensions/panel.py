@@ -23,24 +23,9 @@ from theodolite.verbs.dimensions.explanation import explained
 from theodolite.verbs.dimensions.found import Found, Plane
 from theodolite.verbs.dimensions.steps import above_noise, by_null_space, steps_of
 
-DimensionMethod = Literal[
-    "twonn",
-    "mle",
-    "gride",
-    "correlation",
-    "calibrated",
-    "ess",
-    "danco",
-    "local-pca",
-    "participation",
-    "pca",
-    "parallel",
-    "marchenko-pastur",
-    "mixture",
-    "isomap",
-    "lle",
-    "hessian",
-]
+ByNeighbors = Literal["twonn", "mle", "gride", "correlation", "calibrated", "ess", "danco"]
+ByVariance = Literal["local-pca", "participation", "pca", "parallel", "marchenko-pastur", "mixture"]
+DimensionMethod = Literal[ByNeighbors, ByVariance, "isomap", "lle", "hessian"]
 FEWEST = 40
 
 
