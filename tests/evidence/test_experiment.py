@@ -1,6 +1,7 @@
 """The cause is the smallest intervention that recovers most; a run near its best arm has none."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +10,8 @@ from fixtures.judging import subject_of
 from fixtures.trained import batches_of, clouds, network, patient, trained
 from theodolite import catalogue
 from theodolite.ailments.regularised_too_hard import with_decay
-from theodolite.evidence.experiment import Experiment, _catches_up, experiment, has_won, longest_trial
+from theodolite.core.subject import Subject
+from theodolite.evidence.experiment import Experiment, _catches_up, _recovered, experiment, has_won, longest_trial
 from theodolite.evidence.interventions import Intervention, found_by
 from theodolite.evidence.loss_checks import trained_beside
 from theodolite.evidence.task import Score
@@ -169,3 +171,30 @@ def test_a_run_without_a_reference_is_not_said_to_have_learned_more_than_its_cop
     found = Experiment(subject)
     found.trial(AS_IT_IS, 4)
     assert not found.too_short
+
+
+def test_of_a_language_model_that_learned_nothing_arms_recover_what_the_loss_says():
+    """Accuracies of a few more answers that are right by chance would make a warm-up as good as a smaller step."""
+    tokens = torch.randint(4, (16, 8))
+    model = torch.nn.Sequential(torch.nn.Embedding(4, 8), torch.nn.Linear(8, 4))
+    subject = Subject(
+        model,
+        data=[(tokens, tokens)],
+        loss=lambda outputs, target: torch.nn.functional.cross_entropy(outputs.flatten(0, 1), target.flatten()),
+    )
+    subject.seen["held-out constant"], subject.seen["judged majority"] = (4.4, []), 0.03
+
+    def score(loss, accuracy):
+        return Score(loss, accuracy, 8, (loss,), (accuracy,), (8.0,))
+
+    def arm(name, found):
+        return SimpleNamespace(
+            trial=SimpleNamespace(change=SimpleNamespace(name=name), score=lambda: found),
+            intervention=SimpleNamespace(alike=True),
+        )
+
+    arms = [arm("warm-up", score(4.5, 0.05)), arm("lr x 0.1", score(4.42, 0.05)), arm("lr x 0.01", score(4.4, 0.04))]
+    shares = _recovered(subject, arms, score(4.6, 0.04))
+    assert shares == pytest.approx({"warm-up": 0.5, "lr x 0.1": 0.9, "lr x 0.01": 1.0})
+    learned = _recovered(subject, [*arms, arm("lr x 0.001", score(3.4, 0.3))], score(4.6, 0.04))
+    assert learned == pytest.approx({"warm-up": -0.1, "lr x 0.1": -0.02, "lr x 0.01": 0.0, "lr x 0.001": 1.0})

@@ -17,7 +17,7 @@ from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.interventions import Intervention, Outcome
 from theodolite.evidence.loss_checks import asked_beside, falls_without_end, trained_beside
 from theodolite.evidence.start import passes, steps_are_known, steps_made
-from theodolite.evidence.task import Score, scores
+from theodolite.evidence.task import Score, is_language, scores
 from theodolite.evidence.thresholds import (
     A_FEW,
     A_RUN,
@@ -31,6 +31,7 @@ from theodolite.evidence.thresholds import (
     RARELY,
     SHORT,
     WELL,
+    WORST,
     WORTH,
 )
 from theodolite.evidence.trial import (
@@ -474,20 +475,26 @@ def _holds_again(found: Experiment, outcome: Outcome, run: Score | None) -> bool
 
 
 def _recovered(subject: Subject, worthy: list[Outcome], reference: Score | None) -> dict[str, float]:
-    """Of each arm the share of the way from the run to the best arm, by loss; of losses that are not alike by accuracy."""
+    """Of each arm the share of the way from the run to the best arm, by loss; of losses that are not alike by accuracy.
+
+    The way begins at ignoring the input where the run is worse than that, and at the run where no arm is better.
+    """
     scores = {o.trial.change.name: score for o in worthy if (score := o.trial.score()) is not None}
     alike = {o.trial.change.name for o in worthy if o.intervention.alike}
     constant, common = loss_to_beat(subject), judged_majority(subject)
-    low = constant if reference is None or not reference.loss < constant else reference.loss
+    best = min((scores[name].loss for name in scores if name in alike), default=constant)
+    low = constant
+    if reference is not None:
+        low = min(WORST * abs(constant) if constant <= best else constant, reference.loss)
     right = common if reference is None else reference.accuracy
-    best = min((scores[name].loss for name in scores if name in alike), default=low)
     most = max((score.accuracy for score in scores.values() if score.accuracy == score.accuracy), default=math.nan)
     found = {}
     for name, score in scores.items():
         by_loss = (low - score.loss) / (low - best) if name in alike and low > best else math.nan
+        # where many answers are likely the loss is what counts, as in `gain_of`
         by_accuracy = (score.accuracy - right) / (most - right) if most > right else math.nan
-        known = [v for v in (by_loss, by_accuracy) if not math.isnan(v)]
-        found[name] = max(known) if name in alike and known else by_accuracy if by_accuracy == by_accuracy else 0.0
+        known = [by_loss] if name in alike and is_language(subject) else [by_loss, by_accuracy]
+        found[name] = max((share for share in known if not math.isnan(share)), default=0.0)
     top = max(found.values(), default=0.0)
     return {name: value / top if top > 0 else 1.0 for name, value in found.items()}
 
