@@ -20,7 +20,7 @@ from theodolite.ailments.labels_ignored import none_counts
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject, once
-from theodolite.evidence.batches import all_targets, asked_batch, batches, joined, rows_of, samples, validation_batches
+from theodolite.evidence.batches import all_targets, asked_batch, batches, joined, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
 from theodolite.evidence.drawn_outputs import members_of, quiet, rebuilt
 from theodolite.evidence.interventions import Intervention, found_by
@@ -201,7 +201,7 @@ def _evened(whole: Sequence[Batch]) -> Sequence[Batch]:
         return whole
     weights = 1.0 / torch.bincount(classes)[classes].double().cpu()
     g = torch.Generator().manual_seed(0)
-    return [rows_of(one, torch.multinomial(weights, len(b), replacement=True, generator=g)) for b in whole]
+    return [one.picked(torch.multinomial(weights, len(b), replacement=True, generator=g)) for b in whole]
 
 
 def _unbalanced(classes: Tensor) -> Tensor | None:

@@ -15,7 +15,7 @@ from torch import nn
 from theodolite.core.ailment import Ailment, Finding, evidence, few_of
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject, once
-from theodolite.evidence.batches import batches, first_rows, joined, rows_of
+from theodolite.evidence.batches import batches, first_rows, joined
 from theodolite.evidence.constant_answers import told_from
 from theodolite.evidence.drawn_outputs import members_of, quiet
 from theodolite.evidence.interventions import Intervention, found_by
@@ -48,7 +48,7 @@ def _moved(subject: Subject) -> float:
             answers = []
             for rows in (every, *changed):
                 torch.manual_seed(0)  # of a model that draws, as a variational autoencoder does
-                answers.append([t.detach() for t in members_of(subject.answer(rows_of(batch, rows)))])
+                answers.append([t.detach() for t in members_of(subject.answer(batch.picked(rows)))])
     except (RuntimeError, ValueError, TypeError, IndexError):
         return 0.0
     own, late, early = (found[task(subject).member] if found else torch.zeros(0) for found in answers)

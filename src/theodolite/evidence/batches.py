@@ -22,7 +22,7 @@ from theodolite.core.subject import Subject, once
 from theodolite.evidence.drawn_outputs import is_coupled, members_of, quiet
 from theodolite.evidence.thresholds import A_FEW, AT_ONCE, FEWEST, MANY, PARTS, RARELY, ROWS, SAMPLES, WORTH
 from theodolite.evidence.work import PASSES, Price, counted_price, work_of
-from theodolite.io.batches import Batch, Batches
+from theodolite.io.batches import Batch, Batches, together
 
 MOST_SAMPLES, MOST_BYTES = 16_384, 1 << 26
 """What is kept of the data for all measurements together."""
@@ -181,7 +181,7 @@ def training_and_held_out(subject: Subject) -> tuple[Sequence[Batch], Sequence[B
 
 
 def _split(whole: Sequence[Batch]) -> tuple[Sequence[Batch], Sequence[Batch]]:
-    if not all(is_rows(batch) for batch in whole):
+    if not all(batch.in_rows for batch in whole):
         return (whole, whole) if len(whole) < A_FEW else ([b for i, b in enumerate(whole) if i % 4], whole[::4])
     keys = [_row_keys(batch) for batch in whole]
     total, distinct = sum(map(len, keys)), len({key for part in keys for key in part})
@@ -205,7 +205,7 @@ def _split_by_row(whole: Sequence[Batch], keys: Sequence[Sequence[bytes]]) -> tu
     size = max(map(len, whole))
     together = joined(held)
     one = joined(training)
-    cut = [rows_of(one[0], slice(a, a + size)) for a in range(0, len(one[0]), size)] if one else training
+    cut = [one[0].picked(slice(a, a + size)) for a in range(0, len(one[0]), size)] if one else training
     return cut, together or held
 
 
@@ -213,7 +213,7 @@ def _split_by_row(whole: Sequence[Batch], keys: Sequence[Sequence[bytes]]) -> tu
 def judged_is_trained(subject: Subject) -> bool:
     """Whether every sample that trials are judged on is one that they train on: then nothing is left to chance of a draw."""
     training, held = training_and_held_out(subject)
-    if not all(is_rows(b) for b in (*training, *held)):
+    if not all(b.in_rows for b in (*training, *held)):
         return False
     judged = set[bytes]()
     for batch in held:
@@ -234,7 +234,7 @@ def _row_keys(batch: Batch) -> list[bytes]:
 
 def repeat_themselves(whole: Sequence[Batch]) -> bool:
     """Whether more than one in twenty samples of some batches are copies of others, as rows of a few categories are."""
-    keys = [key for batch in whole if is_rows(batch) for key in _row_keys(batch)]
+    keys = [key for batch in whole if batch.in_rows for key in _row_keys(batch)]
     return len(set(keys)) < (1 - RARELY) * len(keys)
 
 
@@ -242,7 +242,7 @@ def repeat_themselves(whole: Sequence[Batch]) -> bool:
 def distinct_batches(subject: Subject) -> Sequence[Batch]:
     """The same batches, each sample once: epochs repeat them, and what is counted or left out must not be there again."""
     whole, seen, found = batches(subject), set[bytes](), []
-    if not all(is_rows(batch) for batch in whole):
+    if not all(batch.in_rows for batch in whole):
         return whole
     for batch in whole:
         new = torch.tensor([not (key in seen or seen.add(key)) for key in _row_keys(batch)])  # type: ignore[func-returns-value]
@@ -323,7 +323,7 @@ def validation_parts(subject: Subject) -> Sequence[Batch]:
     if not often:
         return found
     rows = [[i for i, label in enumerate(_labels(b)) for _ in range(often.get(label, 1))] for b in found]
-    return [rows_of(b, torch.tensor(r, device=b.target.device)) for b, r in zip(found, rows, strict=True)]
+    return [b.picked(torch.tensor(r, device=b.target.device)) for b, r in zip(found, rows, strict=True)]
 
 
 def times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:
@@ -344,15 +344,15 @@ def times_drawn(subject: Subject, held: Sequence[Batch]) -> dict[float, int]:
 
 def _labels(batch: Batch) -> list[float]:
     """The target of each sample, where it is one number."""
-    fits = is_rows(batch) and batch.target.numel() == len(batch)
+    fits = batch.in_rows and batch.target.numel() == len(batch)
     return batch.target.reshape(-1).tolist() if fits else []
 
 
 def _held_parts(subject: Subject, held: Sequence[Batch]) -> Sequence[Batch]:
     """Held-out data in parts; in the size of training batches where the loss of a sample depends on the others of its batch."""
-    if held and samples_coupled(subject) and all(is_rows(batch) for batch in held):
+    if held and samples_coupled(subject) and all(batch.in_rows for batch in held):
         size = len(batches(subject)[0])
-        return [rows_of(b, slice(a, a + size)) for b in held for a in range(0, max(1, len(b) - size + 1), size)]
+        return [b.picked(slice(a, a + size)) for b in held for a in range(0, max(1, len(b) - size + 1), size)]
     if len(held) > 2 * PARTS:  # small batches: a pass costs its calls, whatever it holds
         together = joined(held)
         on_cpu = bool(together) and together[0].target.device.type == "cpu"
@@ -373,17 +373,10 @@ def parts(whole: Sequence[Batch], count: int) -> Sequence[Batch]:
 def _parts_of(batch: Batch, count: int) -> list[Batch]:
     n = len(batch)
     count = min(count, n // A_FEW if n >= PARTS * A_FEW else n)
-    if count < 2 or not is_rows(batch):
+    if count < 2 or not batch.in_rows:
         return [batch]
     edges = [round(i * n / count) for i in range(count + 1)]
-    return [rows_of(batch, slice(a, b)) for a, b in itertools.pairwise(edges)]
-
-
-def is_rows(batch: Batch) -> bool:
-    """Whether all of a batch is one row a sample."""
-    tensors = [*batch.tensors(), batch.target]
-    whole = len(batch.tensors()) == len(batch.inputs) + len(batch.keywords)
-    return whole and all(isinstance(t, Tensor) and t.ndim and len(t) == len(batch) for t in tensors)
+    return [batch.picked(slice(a, b)) for a, b in itertools.pairwise(edges)]
 
 
 def slopes_of(subject: Subject, tensors: Sequence[Tensor], model: nn.Module | None = None) -> list[Tensor | None]:
@@ -397,34 +390,17 @@ def slopes_of(subject: Subject, tensors: Sequence[Tensor], model: nn.Module | No
         return list(torch.autograd.grad(value, list(tensors), allow_unused=True))
 
 
-def rows_of(batch: Batch, part: Any) -> Batch:
-    """Some samples of a batch, in the order asked for."""
-    keywords = {name: value[part] for name, value in batch.keywords.items()}
-    target = batch.target[part] if isinstance(batch.target, Tensor) else batch.target
-    return Batch(tuple(value[part] for value in batch.inputs), keywords, target)
-
-
 def first_rows(batch: Batch, rows: int) -> Batch:
     """The first samples of a batch, where all its tensors have one row a sample; else all of it."""
-    return batch if len(batch) <= rows or not is_rows(batch) else rows_of(batch, slice(0, rows))
+    return batch if len(batch) <= rows or not batch.in_rows else batch.picked(slice(0, rows))
 
 
 def joined(whole: Sequence[Batch], fold: int | None = None) -> list[Batch]:
     """Batches joined by so many, or all of them; none where their tensors do not fit together."""
     fold = fold or len(whole)
-    found = []
-    for start in range(0, len(whole) - fold + 1, fold):
-        few = whole[start : start + fold]
-        first = few[0]
-        if not all(is_rows(b) for b in few):
-            return []
-        try:
-            keywords = {name: torch.cat([b.keywords[name] for b in few]) for name in first.keywords}
-            inputs = tuple(torch.cat([b.inputs[i] for b in few]) for i in range(len(first.inputs)))
-            found.append(Batch(inputs, keywords, torch.cat([b.target for b in few])))
-        except (RuntimeError, KeyError, IndexError):
-            return []
-    return found
+    found = [together(whole[start : start + fold]) for start in range(0, len(whole) - fold + 1, fold)]
+    fit = [batch for batch in found if batch is not None]
+    return fit if len(fit) == len(found) else []
 
 
 def shuffled(whole: Sequence[Batch], count: int) -> list[Batch]:
@@ -433,7 +409,7 @@ def shuffled(whole: Sequence[Batch], count: int) -> list[Batch]:
     if not one:
         return []
     order = torch.randperm(len(one[0]), generator=torch.Generator().manual_seed(0)).to(one[0].target.device)
-    return _parts_of(rows_of(one[0], order), count)
+    return _parts_of(one[0].picked(order), count)
 
 
 @dataclass(frozen=True, eq=False)

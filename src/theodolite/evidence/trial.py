@@ -18,14 +18,7 @@ from torch import Tensor, nn
 from theodolite.core.checks import InputError
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject, once
-from theodolite.evidence.batches import (
-    is_rows,
-    judged_is_trained,
-    price,
-    rows_of,
-    samples_coupled,
-    training_and_held_out,
-)
+from theodolite.evidence.batches import judged_is_trained, price, samples_coupled, training_and_held_out
 from theodolite.evidence.constant_answers import constant_loss, held_out_constant
 from theodolite.evidence.drawn_outputs import quiet
 from theodolite.evidence.start import (
@@ -247,9 +240,9 @@ class Trial:
     def _pieces(self, batch: Batch) -> list[tuple[Batch, float]]:
         """The batch in pieces with their shares: on a GPU, whose memory training fills, none is larger than training's own."""
         most = self._most
-        if len(batch) <= most or not is_rows(batch):
+        if len(batch) <= most or not batch.in_rows:
             return [(batch, 1.0)]
-        cut = [rows_of(batch, slice(start, start + most)) for start in range(0, len(batch), most)]
+        cut = [batch.picked(slice(start, start + most)) for start in range(0, len(batch), most)]
         return [(piece, len(piece) / len(batch)) for piece in cut]
 
     def _again(self, batches: Sequence[Batch], loss: Loss | None) -> float:

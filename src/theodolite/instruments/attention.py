@@ -10,8 +10,6 @@ on a single token pass no gradient to the others (Zhai et al. 2023).
 import math
 from collections.abc import Iterator
 
-import torch
-
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.statistics import mean_estimate
@@ -27,7 +25,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     """The entropy of attention, layer by layer, and the rank of the tokens by depth."""
     batch = next(subject.batches())
     rows = min(len(batch), MOST, afforded(subject, "forward", passes=2.0, fewest=2))
-    few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
+    few = batch.spread(rows)
     found = attention_sights(subject.model, few.inputs, few.keywords)
     for part in (_entropy, _largest_score, _single, _sink):
         yield from map(part, found)

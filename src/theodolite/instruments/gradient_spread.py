@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 
-import torch
 from torch import nn
 
 from theodolite.core.instrument import Instrument
@@ -28,7 +27,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     limited = subject.allowance.seconds < float("inf")
     rows = afforded(subject, "forward", passes=4.0 * DRAWS, share=0.9, fewest=min(2, len(subject.data.first())))
     whole = next(subject.batches())
-    batch = whole.picked(torch.arange(min(len(whole), INPUTS, rows if limited else INPUTS)))
+    batch = whole.picked(slice(min(INPUTS, rows) if limited else INPUTS))
     found = redrawn_gradients(subject.model, batch.inputs, batch.keywords, draws=DRAWS, ended=subject.allowance.over)
     measured, error = log_spread(found.squares)
     draws, inputs_seen = found.squares.shape

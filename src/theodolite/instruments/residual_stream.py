@@ -8,8 +8,6 @@ overlap of two independent vectors of this width. Branches that line up with the
 import math
 from collections.abc import Iterator, Sequence
 
-import torch
-
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading, Series
 from theodolite.core.statistics import mean_estimate
@@ -25,7 +23,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     """The mean square of the stream after each residual sum, and how much it has grown."""
     batch = next(subject.batches())
     rows = min(len(batch), MOST, afforded(subject, "gradient", passes=2.0, fewest=2))
-    few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
+    few = batch.spread(rows)
     sums = [one for one in residual_sums(subject.model, few.inputs, few.keywords) if min(one.stream) > 0]
     totals = [mean_estimate(one.total) for one in sums]
     series = Series(

@@ -46,7 +46,7 @@ def _path(subject: Subject, seen: Sequence[Signal]) -> Iterator[Reading]:
     """What residual and normalized paths do as a whole: the relative change of the answer to one behind the first layer."""
     batch = next(subject.batches())
     rows = min(len(batch), SAMPLES, afforded(subject, "forward", passes=2.0 * DIRECTIONS, fewest=2))
-    few = batch.picked(torch.arange(0, len(batch), max(1, len(batch) // rows))[:rows])
+    few = batch.spread(rows)
     directions = torch.randn(DIRECTIONS, seen[0].units, generator=torch.Generator().manual_seed(0))
     try:
         gains = path_gains(lambda: subject.output(few), subject.model.get_submodule(seen[0].layer), directions).cpu()

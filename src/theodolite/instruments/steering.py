@@ -77,12 +77,12 @@ def _plan(subject: Subject, names: list[str]) -> tuple[Batch, int, list[str]]:
     rows = len(whole) if subject.allowance.samples is None else min(len(whole), subject.allowance.samples)
     each = 2 * max(1, len(names))
     if each * DIRECTIONS * rows <= room:
-        return whole.picked(torch.arange(rows)), DIRECTIONS, names
+        return whole.picked(slice(rows)), DIRECTIONS, names
     rows = min(rows, max(FEWEST, int(room / (each * DIRECTIONS))))
     count = max(FEWEST, min(DIRECTIONS, int(room / (each * rows))))
     layers = max(1, min(len(names), int(room / (2 * count * rows))))
     spread = [names[place * len(names) // layers] for place in range(layers)]
-    return whole.picked(torch.arange(0, len(whole), max(1, len(whole) // rows))[:rows]), count, spread
+    return whole.spread(rows), count, spread
 
 
 def _mean(gains: Tensor, *, thinned: bool) -> Estimate:

@@ -40,12 +40,23 @@ class Batch:
                 return len(value)
         return 0
 
-    def picked(self, rows: Tensor) -> Batch:
+    @property
+    def in_rows(self) -> bool:
+        """Whether all of it is one row a sample."""
+        tensors = [*self.tensors(), self.target]
+        whole = len(self.tensors()) == len(self.inputs) + len(self.keywords)
+        return whole and all(isinstance(t, Tensor) and t.ndim and len(t) == len(self) for t in tensors)
+
+    def picked(self, rows: Tensor | slice) -> Batch:
         """Some samples, by their places or by a mask."""
         count = len(self)
-        keywords = {name: picked_rows(value, rows, count) for name, value in self.keywords.items()}
-        inputs = tuple(picked_rows(value, rows, count) for value in self.inputs)
-        return Batch(inputs, keywords, picked_rows(self.target, rows, count))
+        keywords = {name: _picked(value, rows, count) for name, value in self.keywords.items()}
+        inputs = tuple(_picked(value, rows, count) for value in self.inputs)
+        return Batch(inputs, keywords, _picked(self.target, rows, count))
+
+    def spread(self, rows: int) -> Batch:
+        """So many samples, evenly from all of it."""
+        return self.picked(torch.arange(0, len(self), max(1, len(self) // rows))[:rows])
 
     def shapes(self) -> str:
         """For error messages: what the model was given."""
@@ -188,15 +199,26 @@ def as_given(batches: Sequence[Batch]) -> list[Any]:
     return [{**b.keywords, "labels": b.target} if b.keywords else (*b.inputs, b.target) for b in batches]
 
 
-def picked_rows(value: Any, rows: Tensor, count: int) -> Any:
+def together(batches: Sequence[Batch]) -> Batch | None:
+    """Batches as one; None where their tensors do not fit together."""
+    if not all(batch.in_rows for batch in batches):
+        return None
+    try:
+        keywords = {name: torch.cat([b.keywords[name] for b in batches]) for name in batches[0].keywords}
+        inputs = tuple(torch.cat(column) for column in zip(*(b.inputs for b in batches), strict=True))
+        return Batch(inputs, keywords, torch.cat([b.target for b in batches]))
+    except (RuntimeError, KeyError, ValueError):
+        return None
+
+
+def _picked(value: Any, rows: Tensor | slice, count: int) -> Any:
     """Some samples of one member of a batch of so many; what is not a row a sample stays as it is."""
     if isinstance(value, PackedSequence):
-        padded, lengths = pad_packed_sequence(value, batch_first=True)
-        return pack_padded_sequence(
-            padded[rows.to(padded.device)], lengths[rows.cpu()], batch_first=True, enforce_sorted=False
-        )
-    fits = isinstance(value, Tensor) and value.ndim > 0 and len(value) == count
-    return value[rows.to(value.device)] if fits else value
+        padded, lengths = (_picked(part, rows, count) for part in pad_packed_sequence(value, batch_first=True))
+        return pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
+    if not isinstance(value, Tensor) or not value.ndim or len(value) != count:
+        return value
+    return value[rows.to(value.device) if isinstance(rows, Tensor) else rows]
 
 
 def _columns(source: Any) -> Any:

@@ -88,7 +88,7 @@ def _grams(model: nn.Module, data: Any, samples: int) -> dict[str, Tensor]:
         try:
             seen = 0
             for batch in subject.batches():
-                part = batch.picked(torch.arange(min(len(batch), samples - seen)))
+                part = batch.picked(slice(samples - seen))
                 subject.output(part)
                 seen += len(part)
                 if seen >= samples:

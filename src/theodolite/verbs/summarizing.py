@@ -86,7 +86,7 @@ def summary(model: nn.Module, data: Any = None, *, loss: Callable[[Any, Any], An
     subject = subject_to_judge(model, data=data, loss=loss)
     with untouched(subject.model):
         whole = subject.data.first().on(subject.model) if subject.has("data") else None
-        batch = None if whole is None else whole.picked(torch.arange(min(len(whole), SAMPLES)))
+        batch = None if whole is None else whole.picked(slice(SAMPLES))
     ran = _passed(subject, batch) if batch is not None else _listed(subject.model)
     signs = signals(subject) if subject.has("loss") else None
     measured = {layer.name: layer for layer in signs.layers} if signs is not None else {}

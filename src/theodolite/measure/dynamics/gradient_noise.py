@@ -134,11 +134,11 @@ def _blocks(point: Point, data: Any, block: int) -> Iterator[list[Tensor]]:
     own = point.parameters
     for batch in point.batches(data):
         for start in range(0, len(batch), block):
-            part = _cut(batch, slice(start, start + block))
+            part = batch.picked(slice(start, start + block))
             try:
                 yield _vectorized(point, own, part)
             except (RuntimeError, ValueError, IndexError):  # a model or loss that cannot be vectorized over samples
-                single = [_single(point, _cut(part, slice(i, i + 1))) for i in range(len(part))]
+                single = [_single(point, part.picked(slice(i, i + 1))) for i in range(len(part))]
                 yield [torch.stack(rows) for rows in zip(*single, strict=True)]
 
 
@@ -171,7 +171,3 @@ def _single(point: Point, batch: Batch) -> list[Tensor]:
     own = list(point.parameters.values())
     value = point.value(point.output(batch), batch)
     return [g.reshape(-1) for g in torch.autograd.grad(value, own, materialize_grads=True)]
-
-
-def _cut(batch: Batch, part: slice) -> Batch:
-    return batch.picked(torch.arange(len(batch))[part])

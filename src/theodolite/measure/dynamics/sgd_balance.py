@@ -15,8 +15,8 @@ from theodolite.core.checks import InputError
 from theodolite.core.reading import Estimate
 from theodolite.core.state import untouched
 from theodolite.core.statistics import student_inflation
-from theodolite.io.batches import Batch
-from theodolite.measure.curvature import batch_of, point_of
+from theodolite.io.batches import together
+from theodolite.measure.curvature import point_of
 from theodolite.measure.curvature.operators import Loss
 from theodolite.measure.functional import batch_statistics
 
@@ -70,7 +70,10 @@ def sgd_run(
     with batch_statistics(model):
         point = point_of(model, loss)
     own = list(point.parameters.values())
-    whole = _whole(list(point.batches(data)))
+    batches = list(point.batches(data))
+    whole = batches[0] if len(batches) == 1 else together(batches)
+    if whole is None:
+        raise InputError("expected batches of tensors of one shape to draw from, got others; pad them, or pass tensors")
     generator = torch.Generator().manual_seed(0)
     velocity = [torch.zeros_like(p) for p in own]
     kept: list[tuple[float, float, float]] = []
@@ -85,7 +88,7 @@ def sgd_run(
             if progress is not None and step % 100 == 0:
                 progress("running SGD", step, sum(steps))
             rows = torch.randperm(len(whole), generator=generator)[: sgd.batch_size].to(own[0].device)
-            part = batch_of(whole, rows)
+            part = whole.picked(rows)
             value = loss(output(part), part.target)
             slopes = torch.autograd.grad(value, own, materialize_grads=True)
             with torch.no_grad():
@@ -156,18 +159,3 @@ def _dot(left: Sequence[Tensor], right: Sequence[Tensor]) -> float:
         one, other = (torch.cat([part.reshape(-1) for part in side]).double() for side in (left, right))
         return float(one @ other)
     return sum(float((a.double() * b.double()).sum()) for a, b in zip(left, right, strict=True))
-
-
-def _whole(batches: list[Batch]) -> Batch:
-    """All batches as one; they must be tensors of one shape."""
-
-    def joined(parts: list[Any]) -> Any:
-        if not all(isinstance(part, Tensor) and part.shape[1:] == parts[0].shape[1:] for part in parts):
-            raise InputError(
-                "expected batches of tensors of one shape to draw from, got others; pad them, or pass tensors"
-            )
-        return torch.cat(parts)
-
-    inputs = tuple(joined(list(column)) for column in zip(*(batch.inputs for batch in batches), strict=True))
-    keywords = {name: joined([batch.keywords[name] for batch in batches]) for name in batches[0].keywords}
-    return Batch(inputs, keywords, joined([batch.target for batch in batches]))

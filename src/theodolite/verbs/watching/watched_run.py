@@ -15,7 +15,7 @@ from theodolite.core.ailment import Finding
 from theodolite.core.run import Run, RunMoment
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
-from theodolite.evidence.batches import joined, rows_of
+from theodolite.evidence.batches import joined
 from theodolite.io.batches import Batch, Batches, as_given
 from theodolite.measure.dynamics.training_copies import copied_training
 from theodolite.verbs.watching.layers import layer_facts, starting_entries
@@ -110,7 +110,7 @@ def odd_batch(watch: Watch, spike: Spike) -> Spike:
             others = [float(subject.loss_on(other)) for other in spike.others[-FEW:]]
             now = float(subject.loss_on(batch))
             picked = range(0, rows, max(1, rows // FEW))
-            each = [float(subject.loss_on(rows_of(batch, slice(i, i + 1)))) for i in picked]
+            each = [float(subject.loss_on(batch.picked(slice(i, i + 1)))) for i in picked]
         sure = rows >= LEAST and min(now, statistics.median(each)) > max(others)
         return replace(spike, sure=sure, now=now, held=_held_by_clipping(watch, batch) if sure else "")
     except Exception:  # whatever fails here, training goes on
@@ -169,7 +169,7 @@ def thinned_batches(whole: Sequence[Batch], samples: int) -> Sequence[Batch]:
     if not together:
         return whole
     rows = torch.arange(samples) * count // samples
-    return (rows_of(together[0], rows.to(together[0].tensors()[0].device)),)
+    return (together[0].picked(rows.to(together[0].tensors()[0].device)),)
 
 
 def facts_beside(context: LookContext, held_out: Sequence[Batch], *, whole: bool) -> dict[str, float]:
