@@ -19,6 +19,7 @@ from torch import Tensor
 from theodolite.ailments.labels_ignored import none_counts
 from theodolite.core.ailment import Ailment, Finding, evidence
 from theodolite.core.state import untouched
+from theodolite.core.statistics import wilson_interval
 from theodolite.core.subject import Subject, once
 from theodolite.evidence.batches import all_targets, asked_batch, batches, joined, samples, validation_batches
 from theodolite.evidence.constant_answers import constant_loss
@@ -63,7 +64,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if not whole and not is_random_order(classes):
         return
     common = int(counts.argmax())
-    share, error = _wilson(int(counts[common]), len(classes))
+    share, error = wilson_interval(int(counts[common]) / len(classes), len(classes), SURE)
     rarest = int(torch.where(counts > 0, counts, counts.max() + 1).argmin())
     said = (
         f"Class {common} has {share:.1%} ± {error:.1%} of {len(classes)} samples, class {rarest} has {int(counts[rarest])} "
@@ -272,14 +273,6 @@ def _of_places(subject: Subject) -> Iterator[Finding]:
         remedy="loss weights: weight = y.numel() / (classes * torch.bincount(y.flatten())); judge by the recall of each class",
         evidence=(evidence("accuracy on rare classes", lost), evidence("accuracy on the majority class", well)),
     )
-
-
-def _wilson(count: int, total: int) -> tuple[float, float]:
-    """The middle and the half-width of Wilson's interval of three standard errors."""
-    z, share = SURE, count / total
-    scale = 1 + z * z / total
-    half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / scale
-    return (share + z * z / (2 * total)) / scale, half
 
 
 def _recalls(subject: Subject, counts: Tensor, common: int) -> tuple[float, float, float, float, str] | None:

@@ -1,5 +1,6 @@
 """Numbers with their errors: of repeated draws, of shares, of fits."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -160,8 +161,12 @@ def share_error(share: float, count: int, *, of: float = np.inf) -> float:
     """
     if count >= of:
         return 0.0
-    n = count / (1 - count / of)
-    size = SIGMAS**2 / n
-    center = (share + size / 2) / (1 + size)
-    half = float(np.sqrt(size * share * (1 - share) + size**2 / 4)) / (1 + size)
+    center, half = wilson_interval(share, count / (1 - count / of))
     return (half + abs(center - share)) / SIGMAS
+
+
+def wilson_interval(share: float, count: float, sigmas: float = SIGMAS) -> tuple[float, float]:
+    """The middle and the half-width of Wilson's interval of a share of ``count`` samples. Source: wilson1927."""
+    size = sigmas**2 / count
+    half = math.sqrt(size * share * (1 - share) + size**2 / 4) / (1 + size)
+    return (share + size / 2) / (1 + size), half

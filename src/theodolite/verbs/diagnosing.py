@@ -22,6 +22,7 @@ from theodolite import catalogue
 from theodolite.core.ailment import SEVERITIES, Ailment, Finding, worst_first
 from theodolite.core.budget import OutOfTimeError
 from theodolite.core.run import Run
+from theodolite.core.statistics import wilson_interval
 from theodolite.core.subject import Subject
 
 if TYPE_CHECKING:
@@ -260,15 +261,9 @@ def precision_of(finding: Finding) -> str:
     right, raised = counted_findings().get(finding.name, (0, 0))
     if not raised or finding.severity == "note":
         return ""
-    low, high = _wilson(right, raised)
-    return f"right in {right} of {raised} test runs whose fault was known ({low:.0%} to {high:.0%})"
-
-
-def _wilson(count: int, total: int, sigmas: float = 2.0) -> tuple[float, float]:
-    share, scale = count / total, 1 + sigmas**2 / total
-    middle = (share + sigmas**2 / (2 * total)) / scale
-    half = sigmas * math.sqrt(share * (1 - share) / total + sigmas**2 / (4 * total**2)) / scale
-    return max(0.0, middle - half), min(1.0, middle + half)
+    middle, half = wilson_interval(right / raised, raised, sigmas=2.0)
+    ends = f"{max(0.0, middle - half):.0%} to {min(1.0, middle + half):.0%}"
+    return f"right in {right} of {raised} test runs whose fault was known ({ends})"
 
 
 @functools.cache

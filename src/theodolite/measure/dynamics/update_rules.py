@@ -92,7 +92,8 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
     if any(group.get("maximize") for group in groups):
         return UpdateRule(name, lr, why="it maximizes")
     try:
-        told = [_READ[family][0](group) for group in groups]
+        read, gain, kept = _READ[family]
+        told = [read(group) for group in groups]
     except KeyError as missing:
         return UpdateRule(name, lr, why=f"its groups have no {missing}: it is another {family} than that of torch")
     first = max(told, key=lambda group: group.lr)
@@ -113,10 +114,11 @@ def update_rule(optimizer: torch.optim.Optimizer, model: nn.Module) -> UpdateRul
             continue
         group, own = held[id(parameter)]
         state = optimizer.state.get(parameter, {})
-        gain = _READ[family][1](parameter, group, {**state, "step": steps[parameter]} if parameter in steps else state)
-        if gain is not None:
+        state = {**state, "step": steps[parameter]} if parameter in steps else state
+        if not kept or (kept in state and state.get("step", 1) >= 1):
             share = own.lr / first.lr * (2 - first.lr * first.decay) / (2 - own.lr * own.decay)
-            gains[called], penalties[called] = gain if share == 1 else gain * share, own.penalty
+            value = gain(parameter, group, state)
+            gains[called], penalties[called] = value if share == 1 else value * share, own.penalty
             known = True
         elif _has_stepped(optimizer, parameter):
             return UpdateRule(name, lr, why=f"its state is not that of torch's {family}")
@@ -249,23 +251,17 @@ def _one(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) 
     return 1.0
 
 
-def _adam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
-    if "exp_avg_sq" not in state:
-        return None
+def _adam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
     first, second = (1 - float(beta) ** float(state["step"]) for beta in group["betas"])
     square = state["max_exp_avg_sq"] if group.get("amsgrad") else state["exp_avg_sq"]
     return 1 / (first * ((square / second).sqrt() + group["eps"]))
 
 
-def _adamax_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
-    if "exp_inf" not in state:
-        return None
+def _adamax_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
     return 1 / ((1 - float(group["betas"][0]) ** float(state["step"])) * state["exp_inf"].clamp(min=group["eps"]))
 
 
-def _radam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
-    if "exp_avg_sq" not in state:
-        return None
+def _radam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
     steps, held = float(state["step"]), float(group["betas"][1])
     first, second = (1 - float(beta) ** steps for beta in group["betas"])
     most = 2 / (1 - held) - 1
@@ -276,25 +272,18 @@ def _radam_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str,
     return factor * math.sqrt(second) / (first * (state["exp_avg_sq"].sqrt() + group["eps"]))
 
 
-def _rmsprop_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
-    if "square_avg" not in state:
-        return None
+def _rmsprop_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
     square = state["square_avg"]
     if group["centered"]:
         square = (square - state["grad_avg"].square()).clamp(min=0)
     return 1 / (square.sqrt() + group["eps"])
 
 
-def _adagrad_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
-    steps = float(state.get("step", 0))
-    if steps < 1:
-        return None
-    return 1 / ((1 + (steps - 1) * group["lr_decay"]) * (state["sum"].sqrt() + group["eps"]))
+def _adagrad_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
+    return 1 / ((1 + (float(state["step"]) - 1) * group["lr_decay"]) * (state["sum"].sqrt() + group["eps"]))
 
 
-def _adadelta_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain | None:
-    if "acc_delta" not in state:
-        return None
+def _adadelta_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str, Any]) -> Gain:
     return ((state["acc_delta"] + group["eps"]) / (state["square_avg"] + group["eps"])).sqrt()
 
 
@@ -306,17 +295,18 @@ def _egupm_gain(parameter: Tensor, group: Mapping[str, Any], state: Mapping[str,
     return (parameter.detach().square() + group["beta"] ** 2).sqrt()
 
 
-_Gains = Callable[[Tensor, Mapping[str, Any], Mapping[str, Any]], Gain | None]
-_READ: Mapping[str, tuple[Callable[[Mapping[str, Any]], _Told], _Gains]] = {
-    "SGD": (_sgd, _one),
-    "AdamW": (_adamw, _adam_gain),
-    "Adam": (_adam, _adam_gain),
-    "Adamax": (_adam, _adamax_gain),
-    "RAdam": (_adam, _radam_gain),
-    "RMSprop": (_rmsprop, _rmsprop_gain),
-    "Adagrad": (_plain, _adagrad_gain),
-    "Adadelta": (_plain, _adadelta_gain),
-    "EGU": (_plain, _egu_gain),
-    "EGUpm": (_plain, _egupm_gain),
-    "Sign": (_sign, _one),
+_Gains = Callable[[Tensor, Mapping[str, Any], Mapping[str, Any]], Gain]
+_READ: Mapping[str, tuple[Callable[[Mapping[str, Any]], _Told], _Gains, str]] = {
+    "SGD": (_sgd, _one, ""),
+    "AdamW": (_adamw, _adam_gain, "exp_avg_sq"),
+    "Adam": (_adam, _adam_gain, "exp_avg_sq"),
+    "Adamax": (_adam, _adamax_gain, "exp_inf"),
+    "RAdam": (_adam, _radam_gain, "exp_avg_sq"),
+    "RMSprop": (_rmsprop, _rmsprop_gain, "square_avg"),
+    "Adagrad": (_plain, _adagrad_gain, "sum"),
+    "Adadelta": (_plain, _adadelta_gain, "acc_delta"),
+    "EGU": (_plain, _egu_gain, ""),
+    "EGUpm": (_plain, _egupm_gain, ""),
+    "Sign": (_sign, _one, ""),
 }
+"""By family: what a group says, the gain of a parameter, and what the optimizer keeps for it from the first step on."""
