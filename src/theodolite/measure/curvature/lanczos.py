@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import at_least
 
 MEMORY = 1 << 29
 """Bytes that the basis may take unless told otherwise."""
@@ -76,8 +76,7 @@ def extreme_eigenpairs(
     >>> [round(value, 6) for value in extreme_eigenpairs(matrix, count=3).values]
     [99.0, 98.0, 97.0]
     """
-    if count < 1:
-        raise InputError(f"expected at least one eigenvalue to look for, got count={count}")
+    at_least(1, count=count)
     state = _Krylov(operator, count=min(count, operator.size), sign=-1.0 if lowest else 1.0, memory=memory)
     eps = torch.finfo(operator.like.dtype).eps
     tolerance = max(

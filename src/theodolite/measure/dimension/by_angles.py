@@ -43,9 +43,8 @@ def dimension_ess(x: Any, *, neighbors: int = 30, most: int = 1000) -> Estimate:
     if not neighbors >= 2:
         raise InputError(f"expected at least 2 neighbors, got {neighbors}; pass 30, say")
     graph = neighbors_of(x, neighbors)
-    chosen = np.linspace(0, len(graph) - 1, min(most, len(graph))).astype(np.int64)
-    near = np.concatenate([chosen[:, None], graph.indices[chosen, :neighbors]], axis=1)
-    skewness = np.concatenate([_skewness(local) for local in _patches(graph.rows.points, near)])
+    chosen, patches = graph.patches(neighbors, most=most)
+    skewness = np.concatenate([_skewness(local) for local in patches])
     mean = float(skewness.mean())
     value = _solved(_expected_sine, mean)
     slope = (_expected_sine(1.001 * value) - _expected_sine(value)) / (0.001 * value)
@@ -111,16 +110,6 @@ class _Angles:
 
     def __getitem__(self, rows: NDArray[np.int64]) -> _Angles:
         return _Angles(self.directions[rows], self.taus[rows])
-
-
-def _patches(points: Tensor, near: NDArray[np.int64]) -> list[Tensor]:
-    """Neighborhoods (m, k, D) a block at a time, from their means."""
-    size = max(1, (1 << 21) // (points.shape[1] * near.shape[1]))
-    found = []
-    for some in torch.split(torch.from_numpy(near), size):
-        local = points[some.to(points.device)]
-        found.append(local - local.mean(1, keepdim=True))
-    return found
 
 
 def _skewness(local: Tensor) -> NDArray[np.float64]:

@@ -140,13 +140,9 @@ def local_pca(x: Any, *, neighbors: int = 30, share: float = 0.95, most: int = 1
     20 with 30 neighbors), too many where it curves. The participation ratio of k rows is at most k - 1. Source: fukunaga1971.
     """
     graph = neighbors_of(x, neighbors)
-    points = graph.rows.points
-    chosen = np.linspace(0, len(graph) - 1, min(most, len(graph))).astype(np.int64)
-    near = np.concatenate([chosen[:, None], graph.indices[chosen, :neighbors]], axis=1)
+    chosen, patches = graph.patches(neighbors, most=most)
     counts, ratios = [], []
-    for some in torch.split(torch.from_numpy(near), max(1, (1 << 21) // (points.shape[1] * near.shape[1]))):
-        local = points[some.to(points.device)]
-        local = local - local.mean(1, keepdim=True)
+    for local in patches:
         gram = local @ local.transpose(1, 2) if local.shape[2] > local.shape[1] else local.transpose(1, 2) @ local
         values = torch.linalg.eigvalsh(gram).flip(1).clamp(min=0.0)
         reached = values.cumsum(1) / values.sum(1, keepdim=True)

@@ -1,6 +1,6 @@
 """The exact nearest neighbors of every row, found once and shared by all estimators of dimension."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -58,6 +58,15 @@ class Neighbors:
         """The share of rows whose two nearest neighbors are equally far, as on a lattice."""
         near = self.distances
         return float((near[:, 1] <= near[:, 0] * (1 + CERTAIN)).mean()) if self.count > 1 else 0.0
+
+    def patches(self, neighbors: int, *, most: int) -> tuple[NDArray[np.int64], Iterator[Tensor]]:
+        """Some rows, spread over all, and them with their neighbors (m, k, D) from the mean of each patch, a block at a time."""
+        chosen = np.linspace(0, len(self) - 1, min(most, len(self))).astype(np.int64)
+        near = np.concatenate([chosen[:, None], self.indices[chosen, :neighbors]], axis=1)
+        points = self.rows.points
+        parts = torch.split(torch.from_numpy(near), max(1, (1 << 21) // (points.shape[1] * near.shape[1])))
+        local = (points[some.to(points.device)] for some in parts)
+        return chosen, (part - part.mean(1, keepdim=True) for part in local)
 
     @property
     def notes(self) -> tuple[str, ...]:

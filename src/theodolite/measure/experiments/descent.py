@@ -56,10 +56,7 @@ def largest_stable_step(
     finite_values(start=start)
     real_values(start=start)
     low, high = bracket
-    if steps < 4:
-        raise InputError(
-            f"expected at least 4 steps, of which the last two quarters are compared, got {steps}; 400 are usual"
-        )
+    at_least(4, steps=steps)
     for _ in range(2):
         grid = torch.linspace(low, high, 100, dtype=torch.float64)
         norms = descent_path(slope, start, lrs=grid, steps=steps, momentum=momentum, nesterov=nesterov).norm(dim=2)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, finite_values
+from theodolite.core.checks import at_least, finite_values
 
 Maker = Callable[[torch.nn.Parameter, Tensor], torch.optim.Optimizer]
 """An optimizer of step 1 for points (k, d), made so that its gain in row k is that number times the inverse preconditioner."""
@@ -30,10 +30,7 @@ def largest_stable_gain(
     """
     low, high = bracket
     finite_values(hessian=hessian, start=start)
-    if steps < 4:
-        raise InputError(
-            f"expected at least 4 steps, of which the last two quarters are compared, got {steps}; 400 are usual"
-        )
+    at_least(4, steps=steps)
     for _ in range(2):
         gains = torch.logspace(math.log10(low), math.log10(high), 44, dtype=torch.float64)
         own = torch.nn.Parameter(start.expand(len(gains), -1).clone())

@@ -34,8 +34,7 @@ def cholesky_factor(kernel: Tensor, *, ridge: float = 0.0) -> Factor:
     >>> cholesky_factor(torch.ones(2, 2, dtype=torch.float64)).jitter > 0
     True
     """
-    if not (math.isfinite(ridge) and ridge >= 0):
-        raise InputError(f"expected a ridge of at least 0, got {ridge}")
+    not_negative(ridge=ridge)
     kernel = as_tensor(kernel)
     if not bool(torch.isfinite(kernel).all()):
         raise InputError("expected a finite kernel, got inf or nan in it; does the activation jump?")
