@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from theodolite.core.checks import InputError, at_least, each_at_least, positive
+from theodolite.core.checks import InputError, at_least, each_at_least, finite
 from theodolite.core.reading import Estimate
 from theodolite.theory.bayes._meijer import log_meijer, log_meijers
 
@@ -58,7 +58,6 @@ def log_evidence(net: LinearNet, *, samples: int, norm2: float, log_det: float =
     >>> abs(found.value - (-math.log(2 * math.pi / 4) - 3.0 / (2 / 4))) < 1e-13
     True
     """
-    at_least(1, samples=samples)
     _check(samples, norm2)
     G = log_meijer(math.log(norm2) - net.log_scale, net.parameters(samples / 2))
     parts = [-0.5 * log_det, -samples / 2 * math.log(math.pi * norm2), -sum(math.lgamma(n / 2) for n in net.widths)]
@@ -72,7 +71,6 @@ def scale_moment(net: LinearNet, order: float, *, samples: int, norm2: float) ->
     >>> round(scale_moment(LinearNet(8, (), 2.0), 1.0, samples=3, norm2=5.0), 12)  # no hidden layer: tau is known
     0.25
     """
-    at_least(1, samples=samples)
     _check(samples, norm2)
     log_x = math.log(norm2) - net.log_scale
     top = log_meijer(log_x, net.parameters(samples / 2 - order)).value
@@ -119,10 +117,9 @@ def best_variance(net: LinearNet, *, samples: int, norm2: float) -> float:
     >>> round(best_variance(LinearNet(10), samples=5, norm2=3.0), 10)  # exact without hidden layers
     6.0
     """
-    at_least(1, samples=samples)
+    _check(samples, norm2)
     from scipy.optimize import brentq
 
-    _check(samples, norm2)
     layers = len(net.widths) + 1
     unit = LinearNet(net.inputs, net.widths).log_scale
 
@@ -146,8 +143,7 @@ def limiting_best_variance(net: LinearNet, *, samples: int, norm2: float) -> flo
     >>> limiting_best_variance(LinearNet(40, (60,)), samples=20, norm2=2.0)
     2.0
     """
-    at_least(1, samples=samples)
-    positive(norm2=norm2)
+    _check(samples, norm2)
     return float((norm2 * net.inputs / samples) ** (1 / (len(net.widths) + 1)))
 
 
@@ -162,8 +158,7 @@ def posterior_ratio(net: LinearNet, *, samples: int, norm2: float) -> float:
     >>> posterior_ratio(LinearNet(10, (20, 20)), samples=5, norm2=0.5)  # kappa 1: the prior was right
     1.0
     """
-    at_least(1, samples=samples)
-    positive(norm2=norm2)
+    _check(samples, norm2)
     from scipy.optimize import brentq
 
     kappa = norm2 * net.inputs / samples
@@ -206,8 +201,7 @@ def best_log_evidence(*, samples: int, norm2: float, log_det: float = 0.0) -> fl
     >>> abs(best_log_evidence(samples=30, norm2=3.0) + 15 * math.log(2 * math.pi * math.e / 10)) < 1e-12
     True
     """
-    at_least(1, samples=samples)
-    positive(norm2=norm2)
+    _check(samples, norm2)
     return -0.5 * log_det - samples / 2 * (math.log(2 * math.pi * norm2 / samples) + 1)
 
 
@@ -229,8 +223,9 @@ def log_norm_moments(sizes: Sequence[int]) -> tuple[float, float]:
 
 
 def _check(samples: int, norm2: float) -> None:
-    if samples < 1 or not 0 < norm2 < math.inf:
+    at_least(1, samples=samples)
+    finite(norm2=norm2)
+    if norm2 <= 0:
         raise InputError(
-            f"expected at least one sample and targets that are not all zero, got {samples} and a squared norm of {norm2}; "
-            "targets of zero say nothing of a scale"
+            f"expected targets that are not all zero, got a squared norm of {norm2}; zeros say nothing of a scale"
         )
