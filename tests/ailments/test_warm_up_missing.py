@@ -65,7 +65,7 @@ def test_runs_that_learn_are_left_alone(given):
 def test_the_step_rises_and_then_is_the_users_own():
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), 0.5)
-    warming_up(4)(model, optimizer)
+    warming_up(4, model, optimizer)
     seen = []
     optimizer.register_step_pre_hook(lambda o, *_: seen.append(o.param_groups[0]["lr"]))
     for _ in range(6):

@@ -9,8 +9,9 @@ of tokens does. A model of tokens whose outputs do not depend on their order is 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -49,7 +50,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         says = "The outputs do not depend on the order of the tokens: the model is given no information on their positions."
         remedy = "add a position embedding: x = token(ids) + position(torch.arange(ids.shape[1]))"
         found = found_by(says, remedy, {"add": "places"})
-        yield Intervention(Change("with places", prepare=_with_places(subject)), found, rank=12, sign=True)
+        yield Intervention(Change("with places", prepare=partial(_with_places, subject)), found, rank=12, sign=True)
     if steps_made(subject) and ended_early(subject):
         yield Intervention(Change("more steps", from_here=True), _scheduled, rank=35)
 
@@ -81,23 +82,19 @@ def knows_no_order(subject: Subject) -> bool:
     return bool((told - wanted).abs().amax() <= ROUNDING * own[0].abs().amax())
 
 
-def _with_places(subject: Subject) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+def _with_places(subject: Subject, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """The change that adds a learned vector for each place behind every table of tokens."""
     count = batches(subject)[0].tensors()[0].shape[1]
+    settings = {key: v for key, v in optimizer.param_groups[0].items() if key not in ("params", "param_names")}
+    for table in [m for m in model.modules() if isinstance(m, nn.Embedding)]:
+        size = float(table.weight.detach().std())
+        places = nn.Parameter(size * torch.randn(count, table.embedding_dim).to(table.weight))
+        optimizer.add_param_group({"params": [places], **settings})
 
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        settings = {key: v for key, v in optimizer.param_groups[0].items() if key not in ("params", "param_names")}
-        for table in [m for m in model.modules() if isinstance(m, nn.Embedding)]:
-            size = float(table.weight.detach().std())
-            places = nn.Parameter(size * torch.randn(count, table.embedding_dim).to(table.weight))
-            optimizer.add_param_group({"params": [places], **settings})
+        def add(module: nn.Module, args: Any, output: Tensor, places: Tensor = places) -> Tensor:
+            return output + places[: output.shape[1]] if output.ndim == 3 else output
 
-            def add(module: nn.Module, args: Any, output: Tensor, places: Tensor = places) -> Tensor:
-                return output + places[: output.shape[1]] if output.ndim == 3 else output
-
-            table.register_forward_hook(add)
-
-    return change
+        table.register_forward_hook(add)
 
 
 def _scheduled(outcome: Outcome) -> Finding:

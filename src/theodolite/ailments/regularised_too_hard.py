@@ -7,7 +7,7 @@ more than two inputs do, dropout of more than one half drowns the signal: that i
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -73,24 +73,23 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     if decay:
         forgets = largest_lr(subject) * decay * steps_made(subject) > FORGETS
         change = Change("weight_decay 0", prepare=partial(with_decay, 0.0))
-        yield Intervention(change, _found("weight_decay", decay), rank=20, sign=forgets)
+        yield Intervention(change, partial(_found, "weight_decay", decay), rank=20, sign=forgets)
     if drop > max(DROPOUTS):
-        yield Intervention(Change("dropout 0", prepare=partial(with_dropout, 0.0)), _found("dropout", drop), rank=21)
-
-
-def _found(kind: str, value: float) -> Callable[[Outcome], Finding]:
-    def finding(outcome: Outcome) -> Finding:
-        option, trial = _weaker(outcome, kind, value)
-        outcome = replace(outcome, trial=trial)
-        what, word = ("Weight decay", "weight_decay") if kind == "weight_decay" else ("Dropout", "p")
-        return finding_of(
-            outcome,
-            f"{what} of {value:g} keeps the network from fitting its data.",
-            f"{word}={option:g}" + ("" if kind == "weight_decay" else " in nn.Dropout"),
-            {kind: option},
+        yield Intervention(
+            Change("dropout 0", prepare=partial(with_dropout, 0.0)), partial(_found, "dropout", drop), rank=21
         )
 
-    return finding
+
+def _found(kind: str, value: float, outcome: Outcome) -> Finding:
+    option, trial = _weaker(outcome, kind, value)
+    outcome = replace(outcome, trial=trial)
+    what, word = ("Weight decay", "weight_decay") if kind == "weight_decay" else ("Dropout", "p")
+    return finding_of(
+        outcome,
+        f"{what} of {value:g} keeps the network from fitting its data.",
+        f"{word}={option:g}" + ("" if kind == "weight_decay" else " in nn.Dropout"),
+        {kind: option},
+    )
 
 
 def _weaker(outcome: Outcome, kind: str, value: float) -> tuple[float, Trial]:

@@ -9,7 +9,8 @@ learning rate is so small a share of its largest that float32 would round it awa
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import nn
@@ -90,30 +91,27 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         remedy = f"lr={top:.3g} after a warm-up over the first tenth of the steps"
 
         def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-            _constant(subject)(model, optimizer)
-            warming_up(steps)(model, optimizer)
+            _constant(subject, model, optimizer)
+            warming_up(steps, model, optimizer)
 
         found = found_by(says, remedy, {"lr": top, "warm_up": WORTH})
         yield Intervention(Change("shorter warm-up", prepare=change), found, rank=6, sign=True)
     if share_without_step(subject) >= CRITICAL:
         found = found_by(_says(subject), REMEDY, {"schedule": "constant", "lr": _made_with(subject)})
-        yield Intervention(Change("no schedule", prepare=_constant(subject)), found, rank=6, sign=True)
+        yield Intervention(Change("no schedule", prepare=partial(_constant, subject)), found, rank=6, sign=True)
         yield Intervention(Change("more steps", from_here=True), found, rank=6, sign=True)
 
 
-def _constant(subject: Subject) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+def _constant(subject: Subject, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     top, own = _made_with(subject), [] if subject.optimizer is None else subject.optimizer.param_groups
     most = max((base_lr(group) for group in own), default=0.0)
     lrs = [top * (base_lr(group) / most if most > 0 else 1.0) for group in own]
 
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
-            for group, lr in zip(optimizer.param_groups, lrs, strict=False):
-                group["lr"] = lr
+    def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        for group, lr in zip(optimizer.param_groups, lrs, strict=False):
+            group["lr"] = lr
 
-        optimizer.register_step_pre_hook(before)
-
-    return change
+    optimizer.register_step_pre_hook(before)
 
 
 ailment = Ailment(

@@ -10,6 +10,7 @@ remedy is tried: the same training with sines and cosines of the coordinates at 
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -94,29 +95,26 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
     """The same training with sines and cosines of the coordinates, where it is known how many steps it has."""
     if steps_are_known(subject) and share_beyond(subject) >= WORTH:
         for scale in SCALES:
-            change = Change(f"Fourier features x {scale:g}", network=_network(subject, scale))
+            change = Change(f"Fourier features x {scale:g}", network=partial(_network, subject, scale))
             yield Intervention(change, _found(subject, scale), rank=46, sign=True)
 
 
-def _network(subject: Subject, scale: float) -> Callable[[], nn.Module | None]:
-    def build() -> nn.Module | None:
-        x, model = _coordinates(subject), subject.model
-        if x is None or model is None:
-            return None
-        name = _first(model, x.shape[1])
-        if name is None:
-            return None
-        built = copied_model(model)
-        start = beginning(subject)
-        if start is not None:
-            own = built.state_dict()
-            built.load_state_dict({k: v for k, v in start.items() if k in own}, strict=False)
-        torch.manual_seed(0)
-        layer = FourierLinear(built.get_submodule(name), x.mean(0), x.std(0).clamp(min=1e-12), scale)  # type: ignore[arg-type]
-        built.set_submodule(name, layer)
-        return built
-
-    return build
+def _network(subject: Subject, scale: float) -> nn.Module | None:
+    x, model = _coordinates(subject), subject.model
+    if x is None or model is None:
+        return None
+    name = _first(model, x.shape[1])
+    if name is None:
+        return None
+    built = copied_model(model)
+    start = beginning(subject)
+    if start is not None:
+        own = built.state_dict()
+        built.load_state_dict({k: v for k, v in start.items() if k in own}, strict=False)
+    torch.manual_seed(0)
+    layer = FourierLinear(built.get_submodule(name), x.mean(0), x.std(0).clamp(min=1e-12), scale)  # type: ignore[arg-type]
+    built.set_submodule(name, layer)
+    return built
 
 
 def _found(subject: Subject, scale: float) -> Callable[[Outcome], Finding]:

@@ -10,7 +10,7 @@ less than 1, wider ones are tried on a copy.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,7 +46,7 @@ def judge(subject: Subject) -> Iterator[Finding]:
     if not others:
         return
     chance = math.log(others)
-    cost, drawn = _cost(subject, answer, batch), _row(drawn_outputs(answer, None)[0])
+    cost, drawn = partial(_cost, subject, answer, batch), _row(drawn_outputs(answer, None)[0])
     with quiet(), torch.no_grad():
         costs = max(float(cost(drawn)), _apart(own))
     least = min(
@@ -93,16 +93,12 @@ def _row(members: Sequence[Tensor]) -> Tensor:
     return torch.cat([t.detach().float().flatten() for t in members])
 
 
-def _cost(subject: Subject, answer: Any, batch: Batch) -> Callable[[Tensor], Tensor]:
+def _cost(subject: Subject, answer: Any, batch: Batch, row: Tensor) -> Tensor:
     """The loss of all numbers of an answer in one row."""
-    own, loss = members_of(answer), subject.loss
-
-    def cost(row: Tensor) -> Tensor:
-        parts = torch.split(row, [t.numel() for t in own])
-        given = [_like(t, part.reshape(t.shape)) for part, t in zip(parts, own, strict=True)]
-        return loss(rebuilt(answer, given), batch.target)
-
-    return cost
+    own = members_of(answer)
+    parts = torch.split(row, [t.numel() for t in own])
+    given = [_like(t, part.reshape(t.shape)) for part, t in zip(parts, own, strict=True)]
+    return subject.loss(rebuilt(answer, given), batch.target)
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:

@@ -8,6 +8,7 @@ a smaller learning rate is needed throughout, the trial fails in its other part.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from theodolite.core.ailment import Ailment, Finding
 from theodolite.core.subject import Subject
@@ -24,7 +25,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
         return
     if sum(p.ndim > 1 for p in subject.model.parameters()) < DEPTH:
         return
-    yield Intervention(Change("warm-up", prepare=warming_up(_steps(longest_trial(subject)))), _found, rank=38)
+    yield Intervention(Change("warm-up", prepare=partial(warming_up, _steps(longest_trial(subject)))), _found, rank=38)
 
 
 def _steps(whole: int) -> int:

@@ -157,18 +157,15 @@ def _without_paths(subject: Subject) -> list[str]:
     model, ran, alike = subject.model, list[str](), list[str]()
     batch = first_rows(batches(subject)[0], 2)
 
-    def noted(name: str) -> Any:
-        def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            if isinstance(module, _LAYERS):
-                ran.append(name)
-            if args and isinstance(args[0], Tensor) and isinstance(output, Tensor) and args[0].shape == output.shape:
-                alike.append(name)
-
-        return hook
+    def note(name: str, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        if isinstance(module, _LAYERS):
+            ran.append(name)
+        if args and isinstance(args[0], Tensor) and isinstance(output, Tensor) and args[0].shape == output.shape:
+            alike.append(name)
 
     with untouched(model), torch.no_grad(), quiet():
         for name, module in model.named_modules():
-            module.register_forward_hook(noted(name))
+            module.register_forward_hook(partial(note, name))
         subject.answer(batch)
     found = [name for name in ran if name in alike]
     rest = set(ran) - set(found)

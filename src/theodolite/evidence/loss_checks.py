@@ -455,11 +455,7 @@ def cross_entropy_for(subject: Subject) -> Callable[[Tensor, Any], Tensor] | Non
 
 def entropy_loss(subject: Subject, entropy: Callable[[Tensor, Any], Tensor]) -> Callable[[nn.Module, Batch], Tensor]:
     """The same as a loss of a model on a batch."""
-
-    def loss(model: nn.Module, batch: Batch) -> Tensor:
-        return entropy(subject.answer(batch, model), batch.target)
-
-    return loss
+    return lambda model, batch: entropy(subject.answer(batch, model), batch.target)
 
 
 def agrees_with_cross_entropy(subject: Subject, answers: list[Tensor]) -> bool:

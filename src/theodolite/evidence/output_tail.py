@@ -95,18 +95,12 @@ def _behind(subject: Subject, names: tuple[str, ...], batch: Batch) -> OutputTai
     kept: dict[str, list[Any]] = {name: [] for name in names}
 
     def answered(replaced: Callable[[str, Any], Any]) -> Any:
-        hooks = [
-            model.get_submodule(name).register_forward_hook(
-                lambda module, args, output, name=name: replaced(name, output)
-            )
-            for name in names
-        ]
-        try:
-            with untouched(model):
-                return subject.answer(batch)
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with untouched(model):
+            for name in names:
+                model.get_submodule(name).register_forward_hook(
+                    lambda module, args, output, name=name: replaced(name, output)
+                )
+            return subject.answer(batch)
 
     with torch.no_grad(), quiet():
         answer = answered(lambda name, output: kept[name].append(output))

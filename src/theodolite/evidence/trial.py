@@ -83,26 +83,22 @@ def held_too(names: Sequence[str], model: nn.Module, optimizer: torch.optim.Opti
         optimizer.add_param_group({"params": new, **rest})
 
 
-def warming_up(steps: int) -> Callable[[nn.Module, torch.optim.Optimizer], None]:
+def warming_up(steps: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """The change by which the first steps of an optimizer rise linearly; its own step sizes stand between them."""
+    made, own = [0], list[float]()
 
-    def change(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        made, own = [0], list[float]()
+    def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        own[:] = [group["lr"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] *= min(1.0, (made[0] + 1) / steps)
 
-        def before(optimizer: torch.optim.Optimizer, *_: object) -> None:
-            own[:] = [group["lr"] for group in optimizer.param_groups]
-            for group in optimizer.param_groups:
-                group["lr"] *= min(1.0, (made[0] + 1) / steps)
+    def after(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        made[0] += 1
+        for group, lr in zip(optimizer.param_groups, own, strict=True):
+            group["lr"] = lr
 
-        def after(optimizer: torch.optim.Optimizer, *_: object) -> None:
-            made[0] += 1
-            for group, lr in zip(optimizer.param_groups, own, strict=True):
-                group["lr"] = lr
-
-        optimizer.register_step_pre_hook(before)
-        optimizer.register_step_post_hook(after)
-
-    return change
+    optimizer.register_step_pre_hook(before)
+    optimizer.register_step_post_hook(after)
 
 
 class Trial:

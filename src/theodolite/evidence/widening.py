@@ -1,5 +1,6 @@
 """The same network drawn anew, so many times as wide inside: all hidden numbers of units grow, inputs and outputs stay."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,18 +19,15 @@ def layers_run(model: nn.Module, *inputs: Any, **keywords: Any) -> dict[str, tup
     """The layers in the order in which they ran, with their first output."""
     found: dict[str, tuple[nn.Module, Tensor]] = {}
 
-    def keep(name: str) -> Any:
-        def hook(module: nn.Module, args: Any, output: Any) -> None:
-            z = output if isinstance(output, Tensor) else output[0]
-            if isinstance(z, Tensor):
-                found.setdefault(name, (module, z))
-
-        return hook
+    def keep(name: str, module: nn.Module, args: Any, output: Any) -> None:
+        z = output if isinstance(output, Tensor) else output[0]
+        if isinstance(z, Tensor):
+            found.setdefault(name, (module, z))
 
     with untouched(model), torch.no_grad():
         for name, module in model.named_modules():
             if isinstance(module, (*LAYERS, nn.Embedding)):
-                module.register_forward_hook(keep(name))
+                module.register_forward_hook(partial(keep, name))
         model(*inputs, **keywords)
     return found
 

@@ -112,18 +112,15 @@ def _fed_by_input(model: nn.Module, x: Tensor, inputs: int) -> dict[str, nn.Line
     """The linear layers that see a number for each input feature before any other layer did; None if nothing learned is seen."""
     order: list[tuple[str, nn.Module, int]] = []
 
-    def note(name: str) -> Any:
-        def hook(module: nn.Module, given: tuple[Any, ...], _: Any) -> None:
-            seen = next(iter(given), None)
-            wide = seen.flatten(1).shape[1] if isinstance(seen, Tensor) and seen.ndim > 1 else 0
-            order.append((name, module, wide))
-
-        return hook
+    def note(name: str, module: nn.Module, given: tuple[Any, ...], _: Any) -> None:
+        seen = next(iter(given), None)
+        wide = seen.flatten(1).shape[1] if isinstance(seen, Tensor) and seen.ndim > 1 else 0
+        order.append((name, module, wide))
 
     own = [(name, m) for name, m in model.named_modules() if any(True for _ in m.parameters(recurse=False))]
     with ExitStack() as stack:
         for name, module in own:
-            stack.enter_context(module.register_forward_hook(note(name)))
+            stack.enter_context(module.register_forward_hook(partial(note, name)))
         model(x)
     if not order:
         return None

@@ -1,6 +1,7 @@
 """Do two networks compute the same features, layer by layer, beyond what chance gives?"""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -70,31 +71,21 @@ def _grams(model: nn.Module, data: Any, samples: int) -> dict[str, Tensor]:
     subject.check_runs()
     kept: dict[str, list[Tensor]] = {}
 
-    def keeping(name: str) -> Any:
-        def keep(_: Any, __: Any, answer: Any) -> None:
-            tensor = next(tensors_in(answer), None)
-            if tensor is not None and tensor.is_floating_point() and tensor.ndim > 1:
-                kept.setdefault(name, []).append(tensor.detach().flatten(1).cpu())
+    def keep(name: str, _: Any, __: Any, answer: Any) -> None:
+        tensor = next(tensors_in(answer), None)
+        if tensor is not None and tensor.is_floating_point() and tensor.ndim > 1:
+            kept.setdefault(name, []).append(tensor.detach().flatten(1).cpu())
 
-        return keep
-
-    leaves = {
-        name: module
-        for name, module in subject.model.named_modules()
-        if any(p.ndim > 1 for p in module.parameters(recurse=False))
-    }
+    seen = 0
     with untouched(subject.model), torch.no_grad():
-        hooks = [module.register_forward_hook(keeping(name)) for name, module in leaves.items()]
-        try:
-            seen = 0
-            for batch in subject.batches():
-                part = batch.picked(slice(samples - seen))
-                subject.output(part)
-                seen += len(part)
-                if seen >= samples:
-                    break
-        finally:
-            for hook in hooks:
-                hook.remove()
+        for name, module in subject.model.named_modules():
+            if any(p.ndim > 1 for p in module.parameters(recurse=False)):
+                module.register_forward_hook(partial(keep, name))
+        for batch in subject.batches():
+            part = batch.picked(slice(samples - seen))
+            subject.output(part)
+            seen += len(part)
+            if seen >= samples:
+                break
     features = {name: torch.cat(parts) for name, parts in kept.items() if len({part.shape[1] for part in parts}) == 1}
     return {name: gram_matrix(rows) for name, rows in features.items() if len(rows) == seen}

@@ -167,14 +167,11 @@ def _passed(subject: Subject, batch: Any) -> list[Ran]:
         ran[module] = (names[module], module, ", ".join(shapes[:2]) + (", ..." if len(shapes) > 2 else ""), work)
 
     with untouched(subject.model), torch.no_grad():
-        hooks = [module.register_forward_pre_hook(before) for module in names]
-        hooks += [module.register_forward_hook(after) for module in names]
-        try:
-            with counter:
-                subject.output(batch)
-        finally:
-            for hook in hooks:
-                hook.remove()
+        for module in names:
+            module.register_forward_pre_hook(before)
+            module.register_forward_hook(after)
+        with counter:
+            subject.output(batch)
     unused = [(name, module, "no pass of its own", 0.0) for module, name in names.items() if module not in ran]
     return [*ran.values(), *[row for row in unused if any(True for _ in row[1].parameters(recurse=False))]]
 

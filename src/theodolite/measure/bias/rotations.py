@@ -5,6 +5,7 @@ import inspect
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -218,7 +219,7 @@ def _joined(x: Any, test: Any) -> tuple[Tensor, int]:
 
 def _runner(learner: Any, y: Any) -> tuple[_Run, bool]:
     if hasattr(learner, "fit") and hasattr(learner, "predict"):
-        return _estimator(learner, y), False
+        return partial(_estimator, learner, y), False
     if not callable(learner):
         raise InputTypeError(f"expected a learner to call or with fit and predict, got {type(learner).__name__}")
     takes = inspect.signature(learner).parameters
@@ -235,18 +236,15 @@ def _runner(learner: Any, y: Any) -> tuple[_Run, bool]:
     return run, "rotation" in takes
 
 
-def _estimator(learner: Any, y: Any) -> _Run:
-    def run(x: Any, test: Any, seed: int, rotation: Tensor | None) -> Tensor:
-        own = copy.deepcopy(learner)
-        if hasattr(own, "get_params") and "random_state" in own.get_params():
-            own.set_params(random_state=seed)
-        with _seeded(seed):
-            own.fit(x, y)
-            # classes are names, whose differences mean nothing: scores where there are any
-            score = next((m for m in ("decision_function", "predict_proba") if hasattr(own, m)), "predict")
-            return _numbers(getattr(own, score)(test))
-
-    return run
+def _estimator(learner: Any, y: Any, x: Any, test: Any, seed: int, rotation: Tensor | None) -> Tensor:
+    own = copy.deepcopy(learner)
+    if hasattr(own, "get_params") and "random_state" in own.get_params():
+        own.set_params(random_state=seed)
+    with _seeded(seed):
+        own.fit(x, y)
+        # classes are names, whose differences mean nothing: scores where there are any
+        score = next((m for m in ("decision_function", "predict_proba") if hasattr(own, m)), "predict")
+        return _numbers(getattr(own, score)(test))
 
 
 class _seeded:  # noqa: N801 (used as a function)

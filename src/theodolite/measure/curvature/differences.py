@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,7 @@ from theodolite.core.reading import SIGMAS, Estimate
 from theodolite.core.state import untouched
 from theodolite.io.batches import Batch
 from theodolite.measure.curvature.lanczos import extreme_eigenpairs
-from theodolite.measure.curvature.operators import Graph, Loss, Operator, Point, Product, operator_of, point_of
+from theodolite.measure.curvature.operators import Loss, Operator, Point, Product, operator_of, point_of
 
 DOUBLE, STEPS = 1e-6, (3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 """Lengths of a step over that of the weights: in double precision, and those of which one is chosen in single."""
@@ -73,7 +74,8 @@ class ByDifferences(Operator):
 
 
 def _operator(point: Point, data: Any, step: float) -> ByDifferences:
-    made = operator_of(point, data, _graph(step), memory=0, sample_bytes=1.0)  # nothing is kept between products
+    # nothing is kept between products
+    made = operator_of(point, data, partial(_graph, step), memory=0, sample_bytes=1.0)
 
     def again(times: float) -> Operator:
         return _operator(point, data, times * step)
@@ -94,21 +96,18 @@ def _doubled(value: Any) -> Any:
     return tuple(map(_doubled, value)) if isinstance(value, tuple) else value
 
 
-def _graph(step: float) -> Graph:
-    def graph(point: Point, batch: Batch) -> tuple[Product, float]:
-        length = torch.stack([p.detach().norm() for p in point.parameters.values()]).norm()
+def _graph(step: float, point: Point, batch: Batch) -> tuple[Product, float]:
+    length = torch.stack([p.detach().norm() for p in point.parameters.values()]).norm()
 
-        def product(vectors: Tensor) -> Tensor:
-            rows = []
-            for vector in vectors:
-                size = step * length / vector.norm().clamp_min(torch.finfo(vector.dtype).tiny)
-                ahead, behind = (_gradient(_moved(point, vector, sign * size), batch) for sign in (1.0, -1.0))
-                rows.append((ahead - behind) / (2 * size))
-            return torch.stack(rows)
+    def product(vectors: Tensor) -> Tensor:
+        rows = []
+        for vector in vectors:
+            size = step * length / vector.norm().clamp_min(torch.finfo(vector.dtype).tiny)
+            ahead, behind = (_gradient(_moved(point, vector, sign * size), batch) for sign in (1.0, -1.0))
+            rows.append((ahead - behind) / (2 * size))
+        return torch.stack(rows)
 
-        return product, float(len(batch))
-
-    return graph
+    return product, float(len(batch))
 
 
 def _moved(point: Point, vector: Tensor, size: Tensor) -> Point:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,24 +80,19 @@ def _pca(rows: Rows) -> Embedding:
     return Embedding("PCA", (left[:, :2] * singular[:2]).cpu().numpy())
 
 
-def _local(method: str) -> Callable[[Rows], Embedding]:
-    def make(rows: Rows) -> Embedding:
-        from sklearn.manifold import LocallyLinearEmbedding
+def _local(method: str, rows: Rows) -> Embedding:
+    from sklearn.manifold import LocallyLinearEmbedding
 
-        model = LocallyLinearEmbedding(
-            n_components=2, n_neighbors=12, method=method, eigen_solver="dense", random_state=0
-        )
-        return Embedding(method, model.fit_transform((rows.points - rows.points.mean(0)).cpu().numpy()))
-
-    return make
+    model = LocallyLinearEmbedding(n_components=2, n_neighbors=12, method=method, eigen_solver="dense", random_state=0)
+    return Embedding(method, model.fit_transform((rows.points - rows.points.mean(0)).cpu().numpy()))
 
 
 _METHODS: dict[str, Callable[[Rows], Embedding]] = {
     "PCA": _pca,
     "Isomap": isomap,
     "LLE": lle,
-    "Hessian LLE": _local("hessian"),
-    "LTSA": _local("ltsa"),
+    "Hessian LLE": partial(_local, "hessian"),
+    "LTSA": partial(_local, "ltsa"),
     "spectral": spectral_embedding,
     "t-SNE": tsne,
 }

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -175,8 +176,8 @@ def _recorded(model: nn.Module, inputs: tuple[Any, ...], keywords: Mapping[str, 
     with untouched(model), torch.enable_grad():
         for name, module in model.named_modules():
             recorder.with_weights |= {name} if next(module.parameters(), None) is not None else set()
-            module.register_forward_pre_hook(_enter(recorder, name))
-            module.register_forward_hook(_leave(recorder, name))
+            module.register_forward_pre_hook(partial(_enter, recorder, name))
+            module.register_forward_hook(partial(_leave, recorder, name))
         for parameter in model.parameters():
             parameter.requires_grad_(parameter.is_floating_point())
         given = [_traced(value) for value in inputs]
@@ -192,22 +193,16 @@ def _traced(value: Any) -> Any:
     return value.detach().clone().requires_grad_().view_as(value)
 
 
-def _enter(recorder: _Recorder, name: str) -> Any:
-    def hook(module: nn.Module, args: Any) -> None:
-        recorder.stack.append(name)
-
-    return hook
+def _enter(recorder: _Recorder, name: str, module: nn.Module, args: Any) -> None:
+    recorder.stack.append(name)
 
 
-def _leave(recorder: _Recorder, name: str) -> Any:
-    def hook(module: nn.Module, args: Any, output: Any) -> None:
-        recorder.stack.pop()
-        recorder.clock += 1
-        found = [t for t in tensors_in(output) if t.grad_fn is not None]
-        if found:
-            recorder.outputs.append((name, recorder.clock, found[0]))
-
-    return hook
+def _leave(recorder: _Recorder, name: str, module: nn.Module, args: Any, output: Any) -> None:
+    recorder.stack.pop()
+    recorder.clock += 1
+    found = [t for t in tensors_in(output) if t.grad_fn is not None]
+    if found:
+        recorder.outputs.append((name, recorder.clock, found[0]))
 
 
 def _query(recorder: _Recorder, event: _Event) -> QueryPlace:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -103,21 +104,18 @@ def _visit(model: nn.Module, loss: Loss, batch: Any) -> tuple[dict[str, tuple[Te
     outputs: dict[str, tuple[Tensor, float]] = {}
     calls: dict[str, Any] = {}
 
-    def keep(name: str) -> Any:
-        def hook(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-            z = _tensor(output)
-            if z is None or name in outputs:
-                return
-            given = [t for t in tensors_in((args, kwargs)) if t.is_floating_point()]
-            outputs[name] = (z.detach(), _size(given[0].detach()) if given else 1.0)
-            calls[name] = (module, args, kwargs)
-
-        return hook
+    def keep(name: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        z = _tensor(output)
+        if z is None or name in outputs:
+            return
+        given = [t for t in tensors_in((args, kwargs)) if t.is_floating_point()]
+        outputs[name] = (z.detach(), _size(given[0].detach()) if given else 1.0)
+        calls[name] = (module, args, kwargs)
 
     with ExitStack() as stack, torch.no_grad():
         for name, module in model.named_modules():
             if any(True for _ in module.parameters(recurse=False)):
-                stack.enter_context(module.register_forward_hook(keep(name), with_kwargs=True))
+                stack.enter_context(module.register_forward_hook(partial(keep, name), with_kwargs=True))
         loss(model, batch)
     return outputs, calls
 

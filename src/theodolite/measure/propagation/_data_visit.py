@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,25 +63,21 @@ class _Keeper:
         self.parts.setdefault(key, []).append(rows[:room].detach().clone())
         self.counts[key] = have + min(room, len(rows))
 
-    def after(self, name: str) -> Callable[..., None]:
+    def after(self, name: str, module: nn.Module, args: Any, output: Any) -> None:
         """The hook behind a layer."""
-
-        def hook(module: nn.Module, args: Any, output: Any) -> None:
-            given = args[0] if args and isinstance(args[0], Tensor) else None
-            if given is not None and not self.met and given.is_floating_point() and given.ndim >= 2:
-                self.keep("rows", "input", given.flatten(1))
-            if given is not None and isinstance(module, nn.Linear):
-                self._linear(name, given)
-            features = output[0] if isinstance(output, tuple | list) else output
-            if not isinstance(features, Tensor) or features.ndim < 2:
-                return
-            rows = feature_rows(features.detach())
-            self.keep("rows", name, rows)
-            if rows.shape[1] <= WIDEST:
-                part, known = FeatureCovariance.of(rows), self.found.covariances
-                known[name] = known[name] + part if name in known else part
-
-        return hook
+        given = args[0] if args and isinstance(args[0], Tensor) else None
+        if given is not None and not self.met and given.is_floating_point() and given.ndim >= 2:
+            self.keep("rows", "input", given.flatten(1))
+        if given is not None and isinstance(module, nn.Linear):
+            self._linear(name, given)
+        features = output[0] if isinstance(output, tuple | list) else output
+        if not isinstance(features, Tensor) or features.ndim < 2:
+            return
+        rows = feature_rows(features.detach())
+        self.keep("rows", name, rows)
+        if rows.shape[1] <= WIDEST:
+            part, known = FeatureCovariance.of(rows), self.found.covariances
+            known[name] = known[name] + part if name in known else part
 
     def _linear(self, name: str, given: Tensor) -> None:
         flat = given.detach().flatten(0, -2)
@@ -110,7 +107,7 @@ def visited_features(
     targets: list[Any] = []
     with ExitStack() as stack:
         for name, module in matrix_layers(model).items():
-            stack.callback(module.register_forward_hook(keeper.after(name)).remove)
+            stack.callback(module.register_forward_hook(partial(keeper.after, name)).remove)
         stack.callback(model.register_forward_hook(lambda _, __, answer: kept.append(answer)).remove)
         for batch in batches:
             if not first and ended():

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,10 +60,10 @@ def attention_sights(
     """
     seen = _Rows()
     tokens: dict[str, Tensor] = {}
-    with untouched(model), ExitStack() as stack:
+    with untouched(model):
         for name, module in model.named_modules():  # hooks also keep torch from its fused path, which shows no weights
-            stack.callback(module.register_forward_pre_hook(seen.enter(name)).remove)
-            stack.callback(module.register_forward_hook(seen.leave(tokens, name)).remove)
+            module.register_forward_pre_hook(partial(seen.enter, name))
+            module.register_forward_hook(partial(seen.leave, tokens, name))
         with seen:
             model(*inputs, **keywords)
     layers = {name: module for name, module in model.named_modules() if name in seen.rows}
@@ -96,17 +96,14 @@ class _Rows(TorchFunctionMode):
         self.stack: list[str] = [""]
         self.rows: dict[str, dict[str, Any] | None] = {}
 
-    def enter(self, name: str) -> Callable[..., None]:
-        return lambda *_: self.stack.append(name)
+    def enter(self, name: str, module: nn.Module, args: Any) -> None:
+        self.stack.append(name)
 
-    def leave(self, tokens: dict[str, Tensor], name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, args: Any, output: Any) -> None:
-            self.stack.pop()
-            found = next(tensors_in(output), None)
-            if found is not None and found.ndim == 3:
-                tokens[name] = found.detach()
-
-        return hook
+    def leave(self, tokens: dict[str, Tensor], name: str, module: nn.Module, args: Any, output: Any) -> None:
+        self.stack.pop()
+        found = next(tensors_in(output), None)
+        if found is not None and found.ndim == 3:
+            tokens[name] = found.detach()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})

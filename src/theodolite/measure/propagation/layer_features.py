@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,20 +33,17 @@ def feature_covariances(
     """
     found: dict[str, FeatureCovariance] = {}
 
-    def keep(name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, args: Any, output: Any) -> None:
-            features = output[0] if isinstance(output, tuple | list) else output
-            if isinstance(features, Tensor) and features.ndim >= 2:
-                rows = feature_rows(features)
-                if rows.shape[1] <= WIDEST:
-                    part = FeatureCovariance.of(rows)
-                    found[name] = found[name] + part if name in found else part
-
-        return hook
+    def keep(name: str, module: nn.Module, args: Any, output: Any) -> None:
+        features = output[0] if isinstance(output, tuple | list) else output
+        if isinstance(features, Tensor) and features.ndim >= 2:
+            rows = feature_rows(features)
+            if rows.shape[1] <= WIDEST:
+                part = FeatureCovariance.of(rows)
+                found[name] = found[name] + part if name in found else part
 
     with ExitStack() as stack:
         for name, module in layers.items():
-            stack.callback(module.register_forward_hook(keep(name)).remove)
+            stack.callback(module.register_forward_hook(partial(keep, name)).remove)
         for batch in batches:
             run(batch)
     return found
@@ -56,16 +54,13 @@ def layer_inputs(run: Callable[[], Any], layers: Mapping[str, nn.Module]) -> dic
     """What each linear layer is given in one pass, (rows, features); positions are rows."""
     found: dict[str, Tensor] = {}
 
-    def keep(name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, args: tuple[Any, ...]) -> None:
-            if args and isinstance(args[0], Tensor) and name not in found:
-                found[name] = args[0].detach().flatten(0, -2)
-
-        return hook
+    def keep(name: str, module: nn.Module, args: tuple[Any, ...]) -> None:
+        if args and isinstance(args[0], Tensor) and name not in found:
+            found[name] = args[0].detach().flatten(0, -2)
 
     with ExitStack() as stack:
         for name, module in layers.items():
-            stack.callback(module.register_forward_pre_hook(keep(name)).remove)
+            stack.callback(module.register_forward_pre_hook(partial(keep, name)).remove)
         run()
     return found
 

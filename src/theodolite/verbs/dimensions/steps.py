@@ -1,6 +1,7 @@
 """The steps of estimating dimension: each adds readings to what is found, or says why it could not."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,11 @@ WITHOUT_COPIES = "TwoNN, calibrated, without near-duplicates"
 def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callable[[], None]]:
     """The steps in order; each adds to the state, or says why it could not."""
 
-    def guarded(name: str, step: Callable[[], None]) -> Callable[[], None]:
-        def run() -> None:
-            try:
-                step()
-            except (ValueError, ArithmeticError, RuntimeError) as error:
-                state.skipped.append(Skipped(name, " ".join(str(error).split()) or type(error).__name__))
-
-        return run
+    def guarded(name: str, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (ValueError, ArithmeticError, RuntimeError) as error:
+            state.skipped.append(Skipped(name, " ".join(str(error).split()) or type(error).__name__))
 
     def one(family: str, name: str, estimate: Callable[[], Estimate], meaning: str) -> Callable[[], None]:
         return lambda: state.add(family, name, estimate(), meaning)
@@ -116,7 +114,7 @@ def steps_of(rows: Any, state: Found, labels: Any, picture: bool) -> list[Callab
     }
     if picture:
         steps["picture"] = lambda: _picture(rows, state, labels)
-    return [guarded(name, step) for name, step in steps.items()]
+    return [partial(guarded, name, step) for name, step in steps.items()]
 
 
 def above_noise(x: Any) -> Estimate:

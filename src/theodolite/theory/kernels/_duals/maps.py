@@ -187,10 +187,7 @@ def _gelu_pairs(at: Pairs) -> tuple[Tensor, Tensor]:
 
 
 def _on_diagonal(pairs: Callable[[Pairs], tuple[Tensor, Tensor]], which: int) -> Callable[[Tensor], Tensor]:
-    def moment(q: Tensor) -> Tensor:
-        return pairs(Pairs(q, q, torch.zeros_like(q), torch.full_like(q, 2.0)))[which]
-
-    return moment
+    return lambda q: pairs(Pairs(q, q, torch.zeros_like(q), torch.full_like(q, 2.0)))[which]
 
 
 GELU = Dual(
