@@ -45,6 +45,14 @@ def test_several_numbers_are_all_looked_at():
         checks.positive(lr=np.array([1.0, -2.0]))
 
 
+def test_one_of_some_choices_is_named_with_all_of_them():
+    checks.one_of({"mean": 1, "sum": 2}, reduction="sum")
+    with pytest.raises(InputError, match="^expected a reduction among mean, sum, got None; choose one of them"):
+        checks.one_of(("mean", "sum"), reduction=None)
+    with pytest.raises(InputError, match="^expected an activation among relu, got 'tanh'; "):
+        checks.one_of(["relu"], activation="tanh")
+
+
 def test_inside_a_map_of_torch_no_value_decides():
     def doubled(x):
         checks.positive(x=x)

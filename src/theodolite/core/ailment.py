@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 from theodolite.core.question import Need
 from theodolite.core.reading import Reading
 
@@ -39,10 +39,7 @@ class Finding:
     precision: str = ""
 
     def __post_init__(self) -> None:
-        if self.severity not in SEVERITIES:
-            raise InputError(
-                f"expected a severity among {SEVERITIES}, got {self.severity!r}; correct the ailment's file"
-            )
+        one_of(SEVERITIES, severity=self.severity)
 
 
 def evidence(quantity: str, measured: float, *, stderr: float = 0.0, where: str = "", meaning: str = "") -> Reading:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from theodolite.core.lazy_torch import is_tensor, kind_of, torch
@@ -84,6 +84,18 @@ def each_at_least(low: int, **counts: Any) -> None:
         for value in values:
             if not (type(value) is int and value >= low):
                 _whole(value, low, f"{name} to be whole numbers")
+
+
+def one_of(choices: Iterable[Any], **named: Any) -> None:
+    """Each is one of the choices, as None is only where it is one.
+
+    >>> one_of(("mean", "sum"), reduction="mean")
+    """
+    known = tuple(choices)
+    for name, value in named.items():
+        if value not in known:
+            article, words = "an" if name[0] in "aeiou" else "a", ", ".join(map(str, known))
+            raise InputError(f"expected {article} {name} among {words}, got {value!r}; choose one of them")
 
 
 def has_values(**arrays: Any) -> None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 from theodolite.io.files import printable
 
 VERSION = 1
@@ -20,8 +20,7 @@ def schema(kind: str) -> dict[str, Any]:
     >>> schema("survey")["title"]
     'The readings of one subject'
     """
-    if kind not in KINDS:
-        raise InputError(f"expected a kind among {', '.join(KINDS)}, got {kind!r}; choose one of them")
+    one_of(KINDS, kind=kind)
     text = (Path(__file__).parent / "schemas" / f"{kind}.json").read_text(encoding="utf-8")
     return json.loads(text)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -35,8 +35,7 @@ def completed(
     dies is done by another, three times at most. One job runs here, in this process, where the backend is loky, which takes
     ``processes`` that are kept from call to call where it is given some.
     """
-    if backend not in get_args(Backend):
-        raise InputError(f"expected a backend among {get_args(Backend)}, got {backend!r}; choose one of them")
+    one_of(get_args(Backend), backend=backend)
     if jobs == 0 or jobs < -1:
         raise InputError(f"expected a number of jobs, or -1 for every core, got {jobs}; pass --jobs 2, say")
     if (jobs == 1 and backend == "loky") or not tasks:

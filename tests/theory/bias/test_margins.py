@@ -97,7 +97,7 @@ def test_named_outcomes():
         widest_margin(np.array([[np.nan]]))
     with pytest.raises(ValueError, match="labels -1 or 1"):
         widest_margin(np.ones((2, 1)), np.array([0, 1]))
-    with pytest.raises(ValueError, match="none, free or homogeneous"):
+    with pytest.raises(ValueError, match="none, free, homogeneous"):
         widest_margin(np.ones((2, 1)), intercept="perhaps")
     with pytest.raises(ValueError, match="a power above 0"):
         power_tail_direction(np.ones((2, 1)), exponent=0.0)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 
 HadamardKind = Literal["plain", "shifted", "flipped", "permuted", "signs", "gauss"]
 
@@ -52,8 +52,7 @@ def sparse_problem(
     >>> torch.equal(p.x @ p.weight, p.y), torch.equal(p.x @ p.x.T, 8 * torch.eye(8).double())
     (True, True)
     """
-    if kind not in get_args(HadamardKind):
-        raise InputError(f"expected a kind among {get_args(HadamardKind)}, got {kind!r}; choose one of them")
+    one_of(get_args(HadamardKind), kind=kind)
     if not 0 < seen <= dimension:
         raise InputError(
             f"expected between 1 and {dimension} examples to train on, got {seen}; they are rows of a square"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.construct.capacity._memorize_layers import linear
 from theodolite.construct.capacity.corrective_groups import UnitGroup, least_squares_group, line_search, literal_group
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 from theodolite.theory.capacity import separation
 
 _Method = Literal["auto", "least-squares", "block", "literal", "line-search"]
@@ -191,8 +191,7 @@ class _Plan:
 
 
 def _check_options(method: str, groups: int | None, group_width: int | None) -> None:
-    if method not in get_args(_Method):
-        raise InputError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
+    one_of(get_args(_Method), method=method)
     for name, value in (("groups", groups), ("group_width", group_width)):
         if value is not None and (type(value) is not int or value < 1):
             raise InputError(

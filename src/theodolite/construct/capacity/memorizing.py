@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from theodolite.construct.capacity._memorize_layers import Hidden, arrangement, hidden_layers, linear
 from theodolite.construct.capacity._memorize_slots import Floats
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 from theodolite.io.files import write_atomically
 from theodolite.theory.capacity import construction_capacity, theorem_widths
 from theodolite.theory.capacity.memory_bounds import PIECES, MemorizingActivation
@@ -79,8 +79,7 @@ def memorize(
     [0.5, -1.0, 1.0]
     """
     start = time.perf_counter()
-    if activation not in PIECES:
-        raise InputError(f"expected an activation among {sorted(PIECES)}, got {activation!r}; use one of these")
+    one_of(PIECES, activation=activation)
     inputs, shape = _inputs(x)
     targets, classes = _targets(y, len(inputs))
     rows = _distinct(inputs, targets)

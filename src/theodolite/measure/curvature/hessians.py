@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from theodolite.core.checks import InputError, InputTypeError
+from theodolite.core.checks import InputError, InputTypeError, one_of
 from theodolite.io.batches import Batch
 from theodolite.io.overlapped_work import memory_given_back
 from theodolite.measure.curvature.lanczos import Eigenpairs, extreme_eigenpairs
@@ -133,8 +133,7 @@ def fisher(
     >>> fisher(nn.Linear(1, 1, bias=False), x, likelihood="gaussian")(torch.ones(1)).item()
     5.0
     """
-    if likelihood not in ("categorical", "gaussian", "bernoulli"):
-        raise InputError(f"expected a likelihood categorical, gaussian or bernoulli, got {likelihood!r}")
+    one_of(("categorical", "gaussian", "bernoulli"), likelihood=likelihood)
 
     def middle(point: Point, output: Tensor, batch: Batch) -> tuple[Product, float]:
         z, terms = output.detach(), len(output)
@@ -211,8 +210,7 @@ def top_hessian_eigenvalues(
 
 
 def _weight(batch: Batch, reduction: Reduction) -> float:
-    if reduction not in ("mean", "sum"):
-        raise InputError(f"expected a reduction mean or sum, got {reduction!r}; say how the loss treats a batch")
+    one_of(("mean", "sum"), reduction=reduction)
     return float(len(batch)) if reduction == "mean" else 1.0
 
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from theodolite.core.checks import InputError, MissingPackageError
+from theodolite.core.checks import InputError, MissingPackageError, one_of
 from theodolite.core.state import exact_products
 from theodolite.measure.dimension.prepared_rows import BLOCK, Rows, distinct_rows
 
@@ -105,8 +105,7 @@ def nearest_neighbors(x: Any, count: int = 20, *, method: _Method = "auto", aske
     >>> nearest_neighbors([[0.0], [1.0], [3.0], [7.0]], 2).distances.tolist()
     [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0], [4.0, 6.0]]
     """
-    if method not in get_args(_Method):
-        raise InputError(f"expected a method among {get_args(_Method)}, got {method!r}; choose one of them")
+    one_of(get_args(_Method), method=method)
     rows = distinct_rows(x)
     if not 1 <= count < len(rows):
         raise InputError(f"expected from 1 to {len(rows) - 1} neighbors, got {count}; the rows are {len(rows)}")

@@ -6,7 +6,16 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, at_least, finite_values, has_values, not_negative, real_values, within
+from theodolite.core.checks import (
+    InputError,
+    at_least,
+    finite_values,
+    has_values,
+    not_negative,
+    one_of,
+    real_values,
+    within,
+)
 
 _Slope = Callable[[Tensor], Tensor]
 """The gradient at each row of a block of points, (k, d) to (k, d)."""
@@ -160,6 +169,5 @@ def _two_layer(u: Tensor, v: Tensor, activation: str) -> Tensor:
 
 def named_activation(name: str) -> Callable[[Tensor], Tensor]:
     """The function of this name, among those that experiments know."""
-    if name not in NAMED_ACTIVATIONS:
-        raise InputError(f"expected an activation among {sorted(NAMED_ACTIVATIONS)}, got {name!r}")
+    one_of(NAMED_ACTIVATIONS, activation=name)
     return NAMED_ACTIVATIONS[name]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, at_least, each_at_least
+from theodolite.core.checks import at_least, each_at_least, one_of
 from theodolite.measure.experiments.descent import named_activation
 from theodolite.measure.experiments.sparse_learners import Optimizer
 
@@ -22,8 +22,7 @@ def gaussian_start(
     """Weights (count, in, out) and zero biases (count, 1, out) of networks with a Gaussian, so rotation-invariant, start."""
     at_least(1, count=count)
     each_at_least(1, sizes=sizes)
-    if activation not in GAINS:
-        raise InputError(f"expected an activation among {sorted(GAINS)}, got {activation!r}")
+    one_of(GAINS, activation=activation)
     made = []
     for place, (inputs, outputs) in enumerate(pairwise(sizes)):
         weight = torch.randn(count, inputs, outputs, generator=generator, dtype=torch.float64)

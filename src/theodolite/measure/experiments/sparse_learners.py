@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, at_least, finite_values
+from theodolite.core.checks import at_least, finite_values, one_of
 from theodolite.nn import Squares
 from theodolite.optim import EGU, EGUpm
 
@@ -32,8 +32,7 @@ def multiplicative_weights(
     egu starts from equal weights ``initial_weight``; spindly is $w=u^2$ from the same weights with gradient steps on u of rate
     ``lr``/4, and spindlypm and egupm are their two-signed forms, from zero, with that much on either side.
     """
-    if update not in MULTIPLICATIVE:
-        raise InputError(f"expected an update among {MULTIPLICATIVE}, got {update!r}; choose one of them")
+    one_of(MULTIPLICATIVE, update=update)
     w = torch.full((x.shape[0], x.shape[2]), initial_weight, dtype=x.dtype)
     if update.startswith("spindly"):
         squares = Squares(initial_weight**0.5, positive=update == "spindly")

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative, real_values
+from theodolite.core.checks import InputError, as_tensor, at_least, has_values, not_negative, one_of, real_values
 from theodolite.core.state import untouched
 from theodolite.measure.functional import Inputs, Stateless, count, placed, plain_attention, rows, stateless
 from theodolite.measure.kernels._contraction import Formed, LayerContraction, Outputs
@@ -63,8 +63,7 @@ def empirical_ntk(
     >>> empirical_ntk(nn.Linear(2, 3), x).tolist()  # x.x' + 1
     [[6.0, 3.0], [3.0, 2.0]]
     """
-    if outputs not in ("trace", "full"):
-        raise InputError(f"expected outputs 'trace' or 'full', got {outputs!r}")
+    one_of(("trace", "full"), outputs=outputs)
     net = stateless(model, frozen=frozen)
     rates = _checked(rates or {}, model)
     x, y = _on(net, x), None if other is None else _on(net, other)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from theodolite.core.checks import InputError, real_values
+from theodolite.core.checks import InputError, one_of, real_values
 from theodolite.measure.spectra.tails import PowerLaw, _sorted_values
 
 Floats = NDArray[np.float64]
@@ -43,8 +43,7 @@ def likelihood_ratio(eigenvalues: Any, fit: PowerLaw, *, rival: Rival) -> TailCo
     Differs from the source: log-normal is treated as nested, and both nested p-values are halved for the edge.
     """
     real_values(eigenvalues=eigenvalues)
-    if rival not in get_args(Rival):
-        raise InputError(f"expected a rival among {get_args(Rival)}, got {rival!r}; choose one of them")
+    one_of(get_args(Rival), rival=rival)
     if fit.reason:
         raise InputError(f"expected a fitted power law, got none ({fit.reason}); compare only where there is a fit")
     values = _sorted_values(eigenvalues)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from theodolite.core.checks import InputError, at_least, real_values
+from theodolite.core.checks import InputError, at_least, one_of, real_values
 from theodolite.core.randomness import numpy_random
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def power_law(
     (2.5, 1000, 'only 2 distinct positive values, of 8 needed')
     """
     real_values(eigenvalues=eigenvalues)
-    if rule not in get_args(Rule):
-        raise InputError(f"expected a rule among {get_args(Rule)}, got {rule!r}; choose one of them")
+    one_of(get_args(Rule), rule=rule)
     values = _sorted_values(eigenvalues)
     fit = _clauset(positive(values)) if rule == "clauset" else _weightwatcher(values[values > WEIGHTWATCHER_FLOOR])
     if not refits or fit.reason:

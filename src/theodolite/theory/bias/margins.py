@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.checks import InputError, real_values
+from theodolite.core.checks import InputError, one_of, real_values
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -51,8 +51,7 @@ def widest_margin(x: Array, labels: Array | None = None, *, intercept: str = "no
     -0.333333333333
     """
     real_values(x=x)
-    if intercept not in ("none", "free", "homogeneous"):
-        raise InputError(f"expected a bias that is none, free or homogeneous, got {intercept!r}")
+    one_of(("none", "free", "homogeneous"), intercept=intercept)
     z, y = _signed(x, labels)
     if intercept == "none":
         return _least_distance(z)

@@ -8,7 +8,7 @@ import math
 
 from scipy.optimize import brentq
 
-from theodolite.core.checks import InputError, at_least, positive
+from theodolite.core.checks import at_least, one_of, positive
 
 MARGIN_LOSSES = {
     "square": 1.0,
@@ -30,8 +30,7 @@ def hadamard_lower_bound(seen: int, dimension: int, *, loss: str = "square") -> 
     >>> hadamard_lower_bound(32, 128)
     0.75
     """
-    if loss not in MARGIN_LOSSES:
-        raise InputError(f"expected a loss among {sorted(MARGIN_LOSSES)}, got {loss!r}; choose one of them")
+    one_of(MARGIN_LOSSES, loss=loss)
     return MARGIN_LOSSES[loss] * unseen_share(seen, dimension)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from theodolite.core.checks import InputError, at_least, each_at_least
+from theodolite.core.checks import InputError, at_least, each_at_least, one_of
 
 MemorizingActivation = Literal["relu", "hardtanh"]
 PIECES = {"relu": 2, "hardtanh": 3}
@@ -19,8 +19,7 @@ PIECES = {"relu": 2, "hardtanh": 3}
 
 
 def _pieces_of(activation: str) -> int:
-    if activation not in PIECES:
-        raise InputError(f"expected an activation among {sorted(PIECES)}, got {activation!r}; use one of these")
+    one_of(PIECES, activation=activation)
     return PIECES[activation]
 
 

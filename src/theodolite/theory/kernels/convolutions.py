@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 from theodolite.theory.kernels._image_signals import PixelKernels, Sides, Step, StepParts
 from theodolite.theory.kernels._map_sequences import Nonlinear
 from theodolite.theory.kernels._memory_blocks import Scratch
@@ -44,8 +44,7 @@ class ImageKernel:
     channels_last: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in ("ntk", "nngp"):
-            raise InputError(f"expected kind 'ntk' or 'nngp', got {self.kind!r}")
+        one_of(("ntk", "nngp"), kind=self.kind)
 
     def __call__(self, x: Tensor, other: Tensor | None = None) -> Tensor:
         """The kernel of all pairs of images, as a matrix."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 from theodolite.theory.kernels._map_sequences import Dense, Nonlinear, Normalized, Sum
 
 
@@ -56,8 +56,7 @@ class Attention:
     weighting: Literal["softmax", "identity"] = "softmax"
 
     def __post_init__(self) -> None:
-        if self.weighting not in ("softmax", "identity"):
-            raise InputError(f"expected weighting 'softmax' or 'identity', got {self.weighting!r}")
+        one_of(("softmax", "identity"), weighting=self.weighting)
         if self.key is not None and self.weighting == "softmax":
             raise InputError(
                 "expected weighting 'identity' where keys have weights of their own, got 'softmax', whose kernel has no "

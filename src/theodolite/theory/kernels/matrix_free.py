@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import InputError, one_of
 from theodolite.core.free_memory import free_bytes
 from theodolite.core.state import exact_products
 from theodolite.theory import Mlp
@@ -39,8 +39,7 @@ class Kernel:
     bias_rate: float | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in ("ntk", "nngp"):
-            raise InputError(f"expected kind 'ntk' or 'nngp', got {self.kind!r}")
+        one_of(("ntk", "nngp"), kind=self.kind)
 
     @cached_property
     def program(self) -> Program:

@@ -4,7 +4,7 @@ from typing import get_args
 
 from torch import Tensor
 
-from theodolite.core.checks import InputError, real_values
+from theodolite.core.checks import one_of, real_values
 from theodolite.theory import Mlp
 from theodolite.theory.kernels._map_sequences import Layers, program_of
 from theodolite.theory.kernels._tiled_pairs import Kernels, Precision
@@ -41,6 +41,5 @@ def mlp_kernels(
     (array([3.125     , 1.40939161]), array([10.25      ,  3.07477692]))
     """
     real_values(x=x)
-    if precision not in get_args(Precision):
-        raise InputError(f"expected a precision of 'highest', 'high' or 'fast', got {precision!r}")
+    one_of(get_args(Precision), precision=precision)
     return whole_kernels(program_of(spec, weight_rate=weight_rate, bias_rate=bias_rate), x, other, precision)

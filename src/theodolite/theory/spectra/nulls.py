@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from theodolite.core.checks import InputError, at_least, within
+from theodolite.core.checks import InputError, at_least, one_of, within
 from theodolite.core.reading import Band
 
 Floats = NDArray[np.float64]
@@ -81,8 +81,7 @@ def null_quantiles(
     True
     """
     table, places = _table(), [min(max(p, 1e-12), 1 - 1e-12) for p in probabilities]
-    if statistic not in table:
-        raise InputError(f"expected a statistic among {tuple(table)}, got {statistic!r}; choose one of them")
+    one_of(table, statistic=statistic)
     values = _at_shape(statistic, rows, columns)
     return tuple(np.interp(_scores(places), _scores(PROBABILITIES), values).tolist())
 

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, get_args, overload
+from typing import Any, ClassVar, Literal, overload
 
 from rich.console import RenderableType
 
-from theodolite.core.checks import InputError
+from theodolite.core.checks import one_of
 from theodolite.core.question import Answer, Skipped
 from theodolite.core.reading import Estimate
 from theodolite.measure import dimension as measure
@@ -64,8 +64,7 @@ class Dimension(PresentableAnswers):
     def estimate(self, estimator: str) -> Estimate:
         """The value and error in the row of that name, as in ``TwoNN``."""
         found = {reading.where: reading for reading in self.readings}
-        if estimator not in found:
-            raise InputError(f"expected an estimator among {sorted(found)}, got {estimator!r}; choose one of them")
+        one_of(found, estimator=estimator)
         return Estimate(found[estimator].measured, found[estimator].stderr)
 
     @property
@@ -182,8 +181,5 @@ def _single(x: Any, method: str) -> Estimate:
         "lle": lambda x: Estimate(float(embeddings.lle(x).dimension)),
         "hessian": by_null_space,
     }
-    if method not in simple:
-        raise InputError(
-            f"expected a method among {get_args(DimensionMethod)}, got {method!r}; leave it out for all of them"
-        )
+    one_of(simple, method=method)
     return simple[method](measure.distinct_rows(x))
