@@ -895,6 +895,215 @@ def with_nan(left_out):
     return of(step=step)
 
 
+# what is set in vain
+
+
+def drawn_again(model):
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            layer.reset_parameters()
+
+
+def overwritten(wrong):
+    def script():
+        state, model = network().state_dict(), network()
+        if not wrong:
+            drawn_again(model)
+        model.load_state_dict(state)
+        if wrong:
+            drawn_again(model)
+        plain_loop(model)
+
+    return lambda: observed(script)
+
+
+def loaded_elsewhere(wrong):
+    def script():
+        state, model = network().state_dict(), network()
+        if wrong:
+            network().load_state_dict(state)
+        else:
+            model.load_state_dict(state)
+        plain_loop(model)
+
+    return lambda: observed(script)
+
+
+def rate_set(on_optimizer):
+    def script():
+        def step(_, optimizer, loss):
+            loss.backward()
+            optimizer.step()
+            if on_optimizer:
+                optimizer.lr = 0.01
+            else:
+                optimizer.param_groups[0]["lr"] = 0.01
+
+        plain_loop(network(), step)
+
+    return lambda: observed(script)
+
+
+def frozen_by_name(name):
+    def script():
+        model = network()
+        setattr(model[0], name, False) if name == "requires_grad" else [
+            setattr(p, name, False) for p in model[0].parameters()
+        ]
+        plain_loop(model)
+
+    return lambda: observed(script)
+
+
+def frozen_well_before():
+    model = network()
+    model[0].requires_grad_(False)
+    plain_loop(model)
+
+
+def zeroed(frozen):
+    """The gradient of a layer is set to zero, or the layer is frozen, beside weight decay."""
+
+    def step(loop, number):
+        x, y = loop.batch(number)
+        loop.optimizer.zero_grad()
+        cross_entropy(loop.model(x), y).backward()
+        if not frozen:
+            for p in loop.model[0].parameters():
+                p.grad.zero_()
+        loop.optimizer.step()
+
+    def go():
+        loop = Loop(optimizer=lambda m: torch.optim.AdamW(list(m.parameters())[2 * frozen :], 1e-2, weight_decay=0.1))
+        loop.model[0].requires_grad_(not frozen)
+        return judged(loop, step)
+
+    return go
+
+
+def judged(loop, step):
+    """The findings of the diagnosis at the end of a watched loop."""
+    probe = loop.x[:64], loop.y[:64]
+    watch = th.Watch(
+        loop.model, optimizer=loop.optimizer, probe=probe, every=6, level="cheap", budget=math.inf, loss=cross_entropy
+    )
+    for number in range(STEPS):
+        step(loop, number)
+        watch(number)
+    found = told(watch.diagnosis.findings)
+    watch.close()
+    return {name: severity for name, severity in found.items() if name != "frozen-by-mistake"}
+
+
+def too_big(batch_size):
+    return lambda: observed(
+        lambda: from_loader(
+            network(),
+            torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*data(64)), batch_size, drop_last=True),
+            epochs=6,
+        )
+    )
+
+
+def annealed(length):
+    def script():
+        model, kept = network(), torch.utils.data.TensorDataset(*data(512))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=length)
+        for _ in range(3):
+            for x, y in torch.utils.data.DataLoader(kept, 32):
+                optimizer.zero_grad()
+                cross_entropy(model(x), y).backward()
+                optimizer.step()
+                schedule.step()
+
+    return lambda: observed(script)
+
+
+def backward_after(all_batches):
+    """One backward pass after each loop over batches: of the last loss, or of all of them."""
+
+    def script():
+        model, (x, y) = network(), data()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        for _ in range(STEPS):
+            total = torch.zeros(())
+            for rows in torch.randperm(len(x)).split(256):
+                loss = cross_entropy(model(x[rows]), y[rows])
+                total = total + loss
+            optimizer.zero_grad()
+            (total / 4 if all_batches else loss).backward()
+            optimizer.step()
+
+    return lambda: observed(script)
+
+
+class MadeAnew(nn.Module):
+    def __init__(self, wrong):
+        super().__init__()
+        self.first, self.last, self.wrong = nn.Linear(12, 32), nn.Linear(32, 4), wrong
+        self.middle = None if wrong else nn.Linear(32, 32)
+
+    def forward(self, x):
+        h = torch.relu(self.first(x))
+        return self.last(torch.relu((nn.Linear(32, 32) if self.wrong else self.middle)(h)))
+
+
+def of_made(wrong):
+    return lambda: observed(lambda: plain_loop(MadeAnew(wrong)))
+
+
+def penalized(wrong):
+    """Beside a term of each batch alone, which needs no gradient."""
+
+    def script():
+        draw = torch.Generator().manual_seed(0)
+
+        def step(model, optimizer, loss):
+            size = sum((p.data if wrong else p).abs().sum() for p in model.parameters())
+            (loss + 1e-3 * size + (0.0 if wrong else torch.rand((), generator=draw))).backward()
+            optimizer.step()
+
+        plain_loop(network(), step)
+
+    return lambda: observed(script)
+
+
+def of_two_views(wrong):
+    def script():
+        model, (x, _) = network(), data()
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        for rows in torch.arange(len(x)).split(32):
+            one = x[rows] + 0.1 * torch.randn(len(rows), 12)
+            other = one.clone() if wrong else x[rows] + 0.1 * torch.randn(len(rows), 12)
+            optimizer.zero_grad()
+            cross_entropy(model(one) @ model(other).T, torch.arange(len(rows))).backward()
+            optimizer.step()
+
+    return lambda: observed(script)
+
+
+def drawn_anew(wrong):
+    def step(loop, number):
+        if number % 9 == 0 and (wrong or not number):
+            drawn_again(loop.model)
+        Loop.step(loop, number)
+
+    return of(step=step)
+
+
+def pulled_back(wrong):
+    def step(loop, number):
+        if not number:
+            loop.average = copy.deepcopy(loop.model)
+        Loop.step(loop, number)
+        with torch.no_grad():
+            for own, mean in zip(loop.model.parameters(), loop.average.parameters(), strict=True):
+                own.lerp_(mean, 0.99) if wrong else mean.lerp_(own, 0.01)
+
+    return of(step=step)
+
+
 UNREACHED = {"not-in-optimizer", "layer-cut-off"}
 
 CASES = {
@@ -1029,6 +1238,28 @@ CASES = {
     "a schedule that is never stepped": ({"schedule-idle"}, schedule_stepped("never"), schedule_stepped("")),
     "a schedule of another optimizer": ({"schedule-idle"}, schedule_stepped("of another"), schedule_stepped("")),
     "a batch with nan": ({"weights-not-finite"}, with_nan(False), with_nan(True)),
+    "initialized after the checkpoint was loaded": ({"checkpoint-not-loaded"}, overwritten(True), overwritten(False)),
+    "loaded into another model": ({"checkpoint-not-loaded"}, loaded_elsewhere(True), loaded_elsewhere(False)),
+    "a step size that nothing reads": ({"schedule-idle"}, rate_set(True), rate_set(False)),
+    "frozen by an attribute of a layer": (
+        {"frozen-moves"},
+        frozen_by_name("requires_grad"),
+        lambda: observed(frozen_well_before),
+    ),
+    "frozen by a name with a slip": (
+        {"frozen-moves"},
+        frozen_by_name("require_grad"),
+        lambda: observed(frozen_well_before),
+    ),
+    "gradients set to zero beside weight decay": ({"frozen-moves"}, zeroed(False), zeroed(True)),
+    "a batch size beyond the data": ({"step-without-effect"}, too_big(128), too_big(16)),
+    "a cosine of epochs stepped by batches": ({"schedule-ended"}, annealed(3), annealed(48)),
+    "backward after the loop over batches": ({"gradient-cleared"}, backward_after(False), backward_after(True)),
+    "a layer made in forward": ({"not-in-optimizer"}, of_made(True), of_made(False)),
+    "a penalty on detached weights": ({"penalty-idle"}, penalized(True), penalized(False)),
+    "one view for both": ({"batch-repeated"}, of_two_views(True), of_two_views(False)),
+    "weights drawn anew in every epoch": ({"step-without-effect"}, drawn_anew(True), drawn_anew(False)),
+    "an average copied into the model": ({"step-without-effect"}, pulled_back(True), pulled_back(False)),
 }
 """Each error: the names that are right, the loop with it, and its healthy twin."""
 

@@ -2,7 +2,8 @@
 
 Exact: a parameter with a gradient that is in no group of the optimizer never changes. One that requires no gradient is frozen
 on purpose and is not named. A trial with those parameters in the optimizer shows how much it matters. If they are still at
-their initialization it is always a warning, because nothing was ever learned in them.
+their initialization it is always a warning, because nothing was ever learned in them. So it is where every forward pass makes
+parameters anew.
 """
 
 from collections.abc import Iterator, Sequence
@@ -88,7 +89,18 @@ def _has_slope(subject: Subject, tensors: list[torch.Tensor]) -> bool:
     return any(slope is not None for slope in slopes)
 
 
+def _made_anew(run: Run) -> Iterator[Finding]:
+    if told := run.silent.get("layer made anew"):
+        yield Finding(
+            severity="warning",
+            says=f"Each of the first {told[0]} passes made new parameters, of shapes {told[1]}: no optimizer "
+            "holds them, and they are drawn again every time.",
+            remedy="create the layer in __init__, before the optimizer, and only call it in forward",
+        )
+
+
 def judge(subject: Subject) -> Iterator[Finding]:
+    yield from () if subject.run is None else _made_anew(subject.run)
     aside = _unregistered(subject)
     if aside:
         name, tensors = aside[0]
@@ -146,6 +158,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 
 def while_training(run: Run) -> Iterator[Finding]:
+    yield from _made_anew(run)
     told = {why: own for why, own in run.left_out.items() if own}
     if not told:
         return

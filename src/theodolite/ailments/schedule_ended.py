@@ -62,6 +62,8 @@ REMEDY = (
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
+    if subject.run is not None and len(subject.run.silent.get("schedule ended", ())) == 1:  # it rises again
+        yield from while_training(subject.run)
     share = share_without_step(subject)
     if share >= CRITICAL:
         yield Finding(
@@ -76,8 +78,8 @@ def judge(subject: Subject) -> Iterator[Finding]:
 def while_training(run: Run) -> Iterator[Finding]:
     """What the steps say: a schedule has come to nothing."""
     if counted := run.silent.get("schedule ended"):
-        seen = f"The schedule has ended: the learning rate was practically 0 at {counted[0]} of {counted[1]} steps."
-        yield Finding(severity="warning", says=seen, remedy=REMEDY)
+        seen = f"The schedule has ended: the learning rate was practically 0 at {counted[0]} of {counted[-1]} steps."
+        yield Finding(severity="warning", says=seen if len(counted) > 1 else f"{counted[0]}.", remedy=REMEDY)
 
 
 def interventions(subject: Subject) -> Iterator[Intervention]:

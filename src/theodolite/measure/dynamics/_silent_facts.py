@@ -1,6 +1,7 @@
 """Exact facts about a model and its optimizer that no training should show; each is a few comparisons, without a pass."""
 
 import random
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -126,6 +127,71 @@ def restored_itself(module: nn.Module, state: Any, *, trained: bool) -> tuple[st
         f"load_state_dict gave {type(module).__name__} its own tensors, which training has changed: nothing was restored",
         "best = copy.deepcopy(model.state_dict()), which keeps the weights as they are at that step",
     )
+
+
+LEAST, ENTRIES = 64, 256
+"""Entries from which on a matrix is told from others, and how many of them are kept."""
+
+
+@torch.no_grad()
+def entries_of(tensor: Tensor) -> Tensor:
+    """Some entries of a tensor, spread over it."""
+    flat = tensor.detach().reshape(-1)
+    return flat[:: max(1, flat.numel() // ENTRIES)][:ENTRIES].double().cpu().clone()
+
+
+def is_unrelated(one: Tensor, other: Tensor) -> bool:
+    """Whether the correlation of two draws is no more than that of independent ones, within four errors."""
+    if (
+        len(one) < LEAST
+        or one.shape != other.shape
+        or not bool(torch.isfinite(one).all() & torch.isfinite(other).all())
+    ):
+        return False
+    one, other = one - one.mean(), other - other.mean()
+    size = float(one.norm() * other.norm())
+    return size > 0 and abs(float(one @ other)) < 4 * size / len(one) ** 0.5
+
+
+NAMED = ("lr", "learning_rate")
+
+
+def lr_ignored(optimizer: Any) -> tuple[str, ...]:
+    """A step size that a script sets where no optimizer of torch reads it, while that of the groups stays as it was made."""
+    if not type(optimizer).__module__.startswith("torch.optim"):
+        return ()
+    groups = optimizer.param_groups
+    told = {f"optimizer.{name}": vars(optimizer)[name] for name in NAMED if name in vars(optimizer)}
+    told |= {f'group["{key}"]': g[key] for g in groups for key in g if key.lower() in NAMED and key != "lr"}
+    made = optimizer.defaults.get("lr")
+    for name, value in told.items():
+        if all(g["lr"] == made != value for g in groups):
+            return (
+                f"{name} = {value:g} has no effect: no step reads it, and the learning rate is still {made:g}",
+                'for group in optimizer.param_groups: group["lr"] = lr',
+            )
+    return ()
+
+
+FREEZES = re.compile("requires?_grads?|require_gradients?", re.IGNORECASE)
+
+
+def freeze_ignored(modules: Iterable[nn.Module], held: Iterable[Tensor]) -> tuple[str, ...]:
+    """What a script sets to freeze weights, on layers or parameters, and torch does not read, while an optimizer moves them."""
+    trained = {id(p): p for p in held if p.requires_grad}
+    owners = [("p", p, [p]) for p in trained.values()] + [("layer", m, list(m.parameters())) for m in modules]
+    told = [(f"{name}.{key}", own) for name, owner, own in owners for key in _freezes(owner)]
+    moved = {id(p): p.numel() for _, own in told for p in own if id(p) in trained}
+    if not moved:
+        return ()
+    return (
+        f"{told[0][0]} = False freezes nothing: torch does not read it, and {sum(moved.values()):,} weights there are trained",
+        "layer.requires_grad_(False), or p.requires_grad = False for each of its parameters",
+    )
+
+
+def _freezes(owner: Any) -> list[str]:
+    return [name for name, value in vars(owner).items() if value is False and FREEZES.fullmatch(name)]
 
 
 def _renamed(name: str, other: str, state: Any, own: Any) -> bool:

@@ -29,7 +29,9 @@ from theodolite.evidence.batches import MOST_SAMPLES
 from theodolite.measure.dynamics import bare_optimizer
 from theodolite.measure.dynamics._silent_facts import (
     checkpoint_left_out,
+    freeze_ignored,
     generator_shared,
+    lr_ignored,
     parameters_replaced,
     restored_itself,
 )
@@ -37,6 +39,7 @@ from theodolite.verbs.diagnosing import alarms_of
 from theodolite.verbs.running import places
 from theodolite.verbs.running.functional import TRANSFORMS, Functional, bare, is_transformed
 from theodolite.verbs.running.probes import LOSSES, Probe, probe_of
+from theodolite.verbs.running.slips import Slips
 from theodolite.verbs.running.steps_by_hand import StepsByHand
 from theodolite.verbs.running.tape import Program, Tape, program_of_sum
 from theodolite.verbs.watching.alarms import Alarms
@@ -175,6 +178,9 @@ class Observer:
     _written: float = -math.inf
     _process: int = field(default_factory=os.getpid)  # a forked one is another's
 
+    def __post_init__(self) -> None:
+        self._slips = Slips(self.silent)
+
     def install(self) -> None:
         """Hooks and wrappers, all of which `remove` takes away."""
         from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -305,6 +311,7 @@ class Observer:
         found = whole(module, state, *args, **keywords)
         if self.watch is not None and not self._looking and any(part is module for part in self.watch.model.modules()):
             self.resets += 1
+            self.watch.silent_errors.forget()
             self.watch.plays |= self.restarts
             self.watch.silent_errors.repeats |= self.restarts
         odd = () if self._looking else checkpoint_left_out(module, state, found)
@@ -312,6 +319,8 @@ class Observer:
             odd = restored_itself(module, state, trained=bool(self._seen))
         if odd:
             self.silent["checkpoint not loaded"] = odd
+        elif not self._looking:
+            self._slips.loads(module, state)
         return found
 
     def _reads(self, whole: Any, loader: Any) -> Any:
@@ -323,6 +332,7 @@ class Observer:
             if self.watch is not None and not isinstance(loader.dataset, torch.utils.data.IterableDataset):
                 self.watch.silent_errors.restarts += len(loader) > 1
             self._compare_order(loader)
+            self._slips.reads(loader)
         return whole(loader)
 
     def _compare_order(self, loader: Any) -> None:
@@ -374,21 +384,19 @@ class Observer:
         of = {id(own): bare_optimizer(own.optimizer) for own in self._scheduled}
         for own in self._scheduled:
             seen, moves = self._seen.get(id(of[id(own)])), own.last_epoch > 0
+            self._slips.cycles(own, 0 if seen is None else seen.steps)
             if any(own is one for one in inner) or isinstance(own, torch.optim.swa_utils.SWALR):
                 continue
             beside = [o for o in self._scheduled if of[id(o)] is of[id(own)] and o.last_epoch > 0]
             if seen is not None and seen.steps >= WITHIN and not moves and not beside:
-                return (
-                    type(own).__name__,
-                    "it was never stepped",
-                    "scheduler.step() once per epoch, after the steps of the optimizer",
-                )
+                said = f"{type(own).__name__} has no effect: it was never stepped"
+                return said, "scheduler.step() once per epoch, after the steps of the optimizer"
             held = _held_by(of[id(own)])
             others = [s for s in self._seen.values() if s.steps >= WITHIN and held & _held_by(s.optimizer)]
             if seen is None and moves and others:
-                told = "its optimizer makes no steps"
-                return type(own).__name__, told, "create the scheduler from the optimizer that makes the steps"
-        return ()
+                said = f"{type(own).__name__} has no effect: its optimizer makes no steps"
+                return said, "create the scheduler from the optimizer that makes the steps"
+        return next(filter(None, (lr_ignored(seen.optimizer) for seen in self._seen.values())), ())
 
     def _clips(self, whole: Any, *args: Any, **keywords: Any) -> Any:
         if args and not isinstance(args[0], Tensor):
@@ -574,6 +582,8 @@ class Observer:
         program = self._program_to(single) if single and len(single) == len(roots) else None
         unknown = program is None and self._searching and self.hand is None and self.backward_passes <= PATIENCE
         self._reached = _leaves_of(single) if unknown else []
+        if self._made and self.backward_passes <= 2 * FEWEST + 2:
+            self._slips.pulls(_leaves_of(single), set().union(*map(_held_by, self._made)))
         if self.hand is not None:
             self._by_hand()  # the tape is cleared by a step, and the forward pass of this one is on it
         self._values = [*self._values, *(root.detach() for root in single)][-AVERAGED:]
@@ -636,6 +646,7 @@ class Observer:
     def _steps(self, optimizer: Any, *_: Any) -> None:
         """Before a step of the script: find what is trained, or look at it."""
         self._stepping = optimizer
+        self._slips.steps()
         if self._pulled_up > 1 and getattr(optimizer, "grad_scale", None) is None:
             self._scaled_steps += 1
             if self._scaled_steps >= FEWEST:
@@ -690,6 +701,8 @@ class Observer:
         self._stepped_since.add(own)
         others = {frozenset(_held_by(o)) for o in self._made} - self._stepped_since
         if self._tape is not None and (again or not others):
+            if self._tape.used:
+                self._slips.left_out(self._tape.unused())
             self._tape.clear()
             self._stepped_since = set()
         stepped = sum(seen.steps for seen in self._seen.values())
@@ -721,6 +734,8 @@ class Observer:
         if self._probe is None or optimizer is not self.optimizer:
             return
         for one in self._passes:
+            if one.program is not None:
+                self._slips.reaches(one.program)
             if one.program is not None and self._keeps():
                 batch = self._probe.batch_of(self._whole(one.program))
                 if batch is not None:
@@ -898,6 +913,9 @@ class Observer:
         if idle := self._idle_schedule():
             self.silent["schedule idle"] = idle
         stepped = sum(seen.steps for seen in self._seen.values())
+        held = (p for s in self._seen.values() for group in s.optimizer.param_groups for p in group["params"])
+        if not_frozen := freeze_ignored((), held):
+            self.silent["frozen moves"] = not_frozen
         replaced: tuple[str, ...] = ()
         if self.hand is not None:
             self._guarded(self._by_hand)()
@@ -906,6 +924,8 @@ class Observer:
                 replaced = next(filter(None, others), ())
                 self.watch.close()
                 self.watch = None
+        if not stepped and self.watch is None:
+            self._slips.without_steps()
         if self.watch is None and self._empty == stepped >= FEWEST:
             count = f"{stepped:,}"
             self.silent["step without effect"] = NO_GRADIENT.format(count, count), BACKWARD

@@ -139,6 +139,8 @@ class Tape(TorchFunctionMode):
         self.overflown = False
         self.losses = losses
         self.within: list[tuple[Any, tuple[Any, ...], Mapping[str, Any], Tensor]] = []
+        self.used: set[int] = set()  # calls that led to a value that backward was called on
+        self._lessons: dict[int, Any] = {}  # calls of modules in training mode, and what they were given
         self._calls: list[tuple[Any, Any, Any, nn.Module | None, Any]] = []
         self._made: dict[int, tuple[Tensor, Made]] = {}
         self.standing: Mapping[int, Tensor] = {} if standing is None else standing  # for the tensors of a transform
@@ -178,6 +180,8 @@ class Tape(TorchFunctionMode):
         number = len(self._calls)
         both = mapped(args, self._slot, _is_tensor), mapped(keywords, self._slot, _is_tensor)
         self._calls.append((function, *both, module, out))
+        if module is not None and module.training:
+            self._lessons[number] = id(module), [tuple(t.shape) for t in tensors_of((args, keywords))]
         for place, tensor in own:
             self._made[id(tensor)] = tensor, Made(number, place)  # held, so that its number is nobody else's
 
@@ -221,6 +225,12 @@ class Tape(TorchFunctionMode):
     def clear(self) -> None:
         """A step was made: what led to it is forgotten."""
         self._calls, self._made, self.within, self.overflown = [], {}, [], False
+        self.used, self._lessons = set(), {}
+
+    def unused(self) -> int:
+        """How many calls of modules in training mode led to no value that backward was called on, beside some that did."""
+        taught = [given for number, given in self._lessons.items() if number in self.used]
+        return sum(given in taught for number, given in self._lessons.items() if number not in self.used)
 
     def program(self, roots: Sequence[Tensor], held: Set[int] = frozenset()) -> Program | None:
         """The calls that led to the sum of these values; None where one of them was not seen to be made.
@@ -236,6 +246,7 @@ class Tape(TorchFunctionMode):
         for number in range(max(wanted), -1, -1):
             if number in wanted:
                 wanted |= {slot.call for slot in slots_of(self._calls[number][1:3])}
+        self.used |= wanted
         order = {old: new for new, old in enumerate(sorted(wanted))}
         parts: list[nn.Module] = []
         parameters: list[Tensor] = []

@@ -14,11 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from theodolite.core.ailment import few_of
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics._silent_facts import (
     configured_ties,
     drops_always,
+    entries_of,
+    freeze_ignored,
     generator_shared,
+    is_unrelated,
     layers_of_training,
     not_finite,
     parameters_replaced,
@@ -56,6 +60,10 @@ NO_GRADIENT, BACKWARD = (
 )
 CLEARED = "had no gradient: it was cleared between loss.backward() and optimizer.step()"
 ONLY_LAST = "used the gradient of the last of several batches alone: it was cleared after each of the others"
+UNHELD = "set p.grad = None for them, or create the optimizer from [p for p in model.parameters() if p.requires_grad]"
+WRITES = "look for what writes to the weights between steps, as an average that is copied into the model"
+DRAWN_ONCE = "initialize the weights once, before the loop; for another training make model and optimizer anew"
+ONCE = "optimizer.zero_grad() once per step, right after optimizer.step()"
 NEXT = "take the next batch in every step: for x, y in loader, not next(iter(loader))"
 SHARED = "sampler=torch.utils.data.DistributedSampler(dataset), or different data on each rank"
 BY_INDEX = "use the index: __getitem__(self, index) must return the sample of that index"
@@ -102,11 +110,20 @@ class SilentErrors:
         self._used: list[tuple[weakref.ref[Tensor], int]] = []
         self._alone = True  # no other optimizer has stepped since the last step
         self._fed: list[Tensor] = []  # marks of what was put in since the last step
+        self._views: list[tuple[Any, Tensor]] = []  # of these the last, with module and place in memory
+        self.undone = self.drawn_anew = self._compared_steps = 0
+        self._alert = False  # weights have changed between two steps
+        self._one: Any = None  # the largest parameter, whose entries tell
+        self._states: list[Tensor] = []  # of it, before and after the last step
+        self._left_at: tuple[int, float] | None = None
+        self._pair = False
+        self.paired = 0  # steps with two inputs that are copies of each other
         self._fresh = 0  # passes of these whose gradient was not added to that of the one before
         self._last: tuple[weakref.ref[Tensor], int, Tensor | None] | None = None
         self._compared = 0
         self._still: Counter[str] = Counter()
         self._moved: set[str] = set()
+        self._zeroed: Counter[str] = Counter()
         self._rounded: list[tuple[float, str]] = []
         self._marks: deque[Tensor] = deque(maxlen=KEPT)
         self._seen: Tensor | None = None
@@ -127,6 +144,8 @@ class SilentErrors:
         held = [p for group in optimizer.param_groups for p in group["params"]]
         leaves: list[Any] = [p for p in held if p.requires_grad and p.is_leaf]
         self._tracked = leaves[-1:]
+        if leaves and all(p.device.type == "cpu" and not hasattr(p, "placements") for p in leaves):
+            self._one = max(leaves, key=lambda p: p.numel())
         self._handles = [optimizer.register_step_pre_hook(self._steps), register_optimizer_step_post_hook(self._anyone)]
         self._feel(True)
 
@@ -143,7 +162,12 @@ class SilentErrors:
     def follow(self, optimizer: Any) -> None:
         """See the steps of another optimizer of the same parameters; how many had nothing but their first one."""
         self.renewed += self.steps - self._renewed_at <= 1 and len(self.optimizer.state) > 0
+        self.forget()
         self.optimizer, self._renewed_at, self._largest_lr = optimizer, self.steps, 0.0
+
+    def forget(self) -> None:
+        """The weights are set on purpose: what they were after the last step does not count."""
+        self._states, self._left_at = [], None
 
     def _feel(self, near: bool) -> None:
         """Whether the arrival of gradients is seen: between stretches there is no hook on it."""
@@ -184,6 +208,7 @@ class SilentErrors:
             self.evaluations += self._unlearned
         self._unlearned, self._new = 0, True
         self.evaluating += not any(part.training for part in self.parts)
+        self._look_between()
         if not _is_near(self.steps):
             if _is_near(self.steps + 1):
                 self._feel(True)
@@ -209,11 +234,34 @@ class SilentErrors:
         elif self._alone and 1 < self._fresh == self._arrivals == self._different():
             self.lost += self._uses_last()
         self._arrivals, self._pulled, self._fresh, self._alone, self._last = 0, False, 0, True, None
-        self._fed = []
+        self.paired += self._pair
+        self._fed, self._views, self._pair = [], [], False
         lr = max((float(group.get("lr", 1.0)) for group in self.optimizer.param_groups), default=1.0)
         self._largest_lr = max(lr, self._largest_lr)
         self.zero_lr += self._largest_lr == 0
         self.ended += 0 <= lr <= ROUNDED * self._largest_lr > 0
+
+    @torch.no_grad()
+    def _look_between(self) -> None:
+        """Whether something else than a step has changed the weights since the last one: undone it, or drawn them anew."""
+        if self._one is None or self.by_hand:
+            return
+        self._alert |= self._alone and self._left_at not in (
+            None,
+            (self._one._version, float(self._one.reshape(-1)[0])),
+        )
+        states, self._states = self._states, []
+        if not (self._alert or _is_near(self.steps)):
+            return
+        now = entries_of(self._one)
+        if len(states) == 2 and self._alone:
+            step, since = states[1] - states[0], now - states[1]
+            back, size = -float(since @ step), float(step @ step)
+            clamped = int((now.abs() == now.abs().max()).sum()) > 1
+            self._compared_steps += 1
+            self.undone += not clamped and (1 - SHARE) * size <= back <= (1 + SHARE) * size > 0
+            self.drawn_anew += is_unrelated(states[1], now)
+        self._states = [now]
 
     def _are_used(self, gradients: Sequence[Tensor | None]) -> bool:
         """Whether these are the very gradients of the step before: those that a script sets itself are others."""
@@ -243,6 +291,9 @@ class SilentErrors:
     def _anyone(self, optimizer: Any, *_: Any) -> None:
         if optimizer is self.optimizer:
             self._mine = True
+            if self._one is not None and not self.idle and not self.by_hand:
+                self._left_at = self._one._version, float(self._one.detach().reshape(-1)[0])
+                self._states += [entries_of(self._one)] if len(self._states) == 1 else []
             if _is_near(self.steps) and not self.idle:
                 self._stepped_on = [(weakref.ref(p.grad), p.grad._version) for p in self._tracked if p.grad is not None]
             if (self.steps in DIGESTS or self.steps % DIGESTS[-1] == 0) and not self.idle:
@@ -281,6 +332,8 @@ class SilentErrors:
         if graded:
             if len(self._fed) < KEPT and not first.requires_grad:  # one that does is looked for, as an adversary does
                 self._fed.append(_mark(first))
+                if first.device.type == "cpu":
+                    self._pair |= self._is_copy(module, first)
             if not self._new:
                 return
             self._new = False
@@ -299,6 +352,13 @@ class SilentErrors:
             self._unlearned += self._seen is None or mark.shape != self._seen.shape or not torch.equal(mark, self._seen)
             self._seen = mark
             self._asked.append((self.steps, mark))
+
+    def _is_copy(self, module: nn.Module, first: Tensor) -> bool:
+        """Whether the module was given the same numbers since the last step, in another tensor, and nothing drops units."""
+        own, place = self._fed[-1], (id(module), first.shape, first.data_ptr())
+        same = [at for at, mark in self._views if at[:2] == place[:2] and torch.equal(mark, own)]
+        self._views = [*self._views[-3:], (place, own)]
+        return bool(same) and all(at[2] != place[2] for at in same) and not any(m.training for m in self._drops)
 
     def _different(self) -> int:
         """How many different inputs were put in since the last step."""
@@ -332,6 +392,7 @@ class SilentErrors:
                 kind = str(parameter.dtype).removeprefix("torch.")
             if not bool(same.all()):
                 self._moved.add(name)
+                self._zeroed[name] += not bool(largest.any())
             elif lr * float(largest.abs().max()) > 1e-6 * float(parameter.abs().max()):
                 self._still[name] += 1
         if total:
@@ -348,7 +409,7 @@ class SilentErrors:
             self._dropping = drops_always(self.model, probe)
         if self._dropping and "evaluated as trained" not in found:
             found["evaluated as trained"] = "all", f"{', '.join(self._dropping)} drops units even in evaluation mode"
-        repeated = self._repeated() or _inputs_stuck(kept) or self._one_row()
+        repeated = self._repeated() or _inputs_stuck(kept) or self._one_row() or self._copies()
         found["batch repeated"] = repeated or found.get("batch repeated", ())
         found["targets stuck"] = _targets_stuck(kept)
         found["workers alike"] = generator_shared(loader) or found.get("workers alike", ())
@@ -365,10 +426,10 @@ class SilentErrors:
             if count >= FEWEST and count >= SHARE * self._seen_steps:
                 found[name] = (f"{count:,}", f"{self._seen_steps:,}", *words)
 
-        often("gradient cleared", self.lost, ONLY_LAST)
+        often("gradient cleared", self.lost, ONLY_LAST, ONCE)
         if self.written >= max(FEWEST, HALF * self._seen_steps):
             found["clipped late"] = f"{self.written:,}", "after optimizer.step()"
-        often("gradient cleared", self.cleared, CLEARED)
+        often("gradient cleared", self.cleared, CLEARED, ONCE)
         often("step without effect", self.empty)
         if self.renewed >= max(FEWEST, HALF * self.steps):
             found["optimizer renewed"] = f"{self.renewed:,}", f"{self.steps:,}"
@@ -410,8 +471,18 @@ class SilentErrors:
             found["parameters stuck" if self._moved else "step without effect"] = (
                 stuck if self._moved else (still, ANEW)
             )
+        if self._compared >= FEWEST:
+            found["zeroed and moved"] = tuple(n for n, count in self._zeroed.items() if count == self._compared)
         if not self.steps and self._arrivals >= PERIOD and not self._instead:
             found["step without effect"] = NO_STEP.format(self._arrivals), REACHED
+        if self.undone >= max(FEWEST, HALF * self._compared_steps):
+            undone = (
+                f"Nothing is trained: {self.undone:,} of {self._compared_steps:,} steps were undone before the next one"
+            )
+            found["step without effect"] = undone, WRITES
+        elif self.drawn_anew > 1 and not self.repeats:
+            drawn = f"What is learned is lost: the weights were drawn anew {self.drawn_anew:,} times between two steps"
+            found["step without effect"] = drawn, DRAWN_ONCE
         shares = [share for share, _ in self._rounded]
         if len(shares) > 1 and min(shares) > HALF:
             found["updates rounded away"] = (f"{min(shares):.0%}", self._rounded[-1][1])
@@ -433,10 +504,12 @@ class SilentErrors:
         """Parameters in a group that ask for no gradient and are others than when they were first seen so."""
         if self.optimizer is None:
             return ()
-        held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+        held = {id(p): p for group in self.optimizer.param_groups for p in group["params"]}
         still = {name: p for name, p in named.items() if not p.requires_grad and id(p) in held}
         self._frozen = {name: self._frozen.get(name, _mark(p)) for name, p in still.items()}
-        return tuple(name for name, p in still.items() if not torch.equal(_mark(p), self._frozen[name]))
+        moved = [name for name, p in still.items() if not torch.equal(_mark(p), self._frozen[name])]
+        frozen = f"The optimizer changes frozen parameters (requires_grad=False): {few_of(moved)}"
+        return (frozen, UNHELD) if moved else freeze_ignored(self.model.modules(), held.values())
 
     def _parameter(self, name: str) -> Any:
         owner, _, last = name.rpartition(".")
@@ -472,6 +545,14 @@ class SilentErrors:
         if self.alike < max(FEWEST, self.marked):
             return ()
         return f"All {self.alike} batches that were checked repeat one sample in every row", BY_INDEX
+
+    def _copies(self) -> tuple[str, ...]:
+        if self.paired < max(FEWEST, HALF * self._seen_steps):
+            return ()
+        return (
+            f"In {self.paired} of {self._seen_steps} steps the model was called on two copies of one batch",
+            "draw each view by itself: augment(x), augment(x)",
+        )
 
     # several processes
 
