@@ -3,7 +3,7 @@
 Exact: a parameter with a gradient that is in no group of the optimizer never changes. One that requires no gradient is frozen
 on purpose and is not named. A trial with those parameters in the optimizer shows how much it matters. If they are still at
 their initialization it is always a warning, because nothing was ever learned in them. So it is where every forward pass makes
-parameters anew.
+its own parameters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -89,8 +89,8 @@ def _has_slope(subject: Subject, tensors: list[torch.Tensor]) -> bool:
     return any(slope is not None for slope in slopes)
 
 
-def _made_anew(run: Run) -> Iterator[Finding]:
-    if told := run.silent.get("layer made anew"):
+def _made_in_forward(run: Run) -> Iterator[Finding]:
+    if told := run.silent.get("layer made in forward"):
         yield Finding(
             severity="warning",
             says=f"Each of the first {told[0]} passes made new parameters, of shapes {told[1]}: no optimizer "
@@ -100,7 +100,7 @@ def _made_anew(run: Run) -> Iterator[Finding]:
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    yield from () if subject.run is None else _made_anew(subject.run)
+    yield from () if subject.run is None else _made_in_forward(subject.run)
     aside = _unregistered(subject)
     if aside:
         name, tensors = aside[0]
@@ -158,7 +158,7 @@ def interventions(subject: Subject) -> Iterator[Intervention]:
 
 
 def while_training(run: Run) -> Iterator[Finding]:
-    yield from _made_anew(run)
+    yield from _made_in_forward(run)
     told = {why: own for why, own in run.left_out.items() if own}
     if not told:
         return

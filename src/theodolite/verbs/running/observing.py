@@ -311,7 +311,8 @@ class Observer:
         found = whole(module, state, *args, **keywords)
         if self.watch is not None and not self._looking and any(part is module for part in self.watch.model.modules()):
             self.resets += 1
-            self.watch.silent_errors.forget()
+            if (between := self.watch.silent_errors.between) is not None:
+                between.forget()
             self.watch.plays |= self.restarts
             self.watch.silent_errors.repeats |= self.restarts
         odd = () if self._looking else checkpoint_left_out(module, state, found)

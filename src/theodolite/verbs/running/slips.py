@@ -1,4 +1,4 @@
-"""What a script does in vain: weights that are loaded and lost, layers made anew, passes and terms of a loss that teach nothing.
+"""What a script does in vain: weights that are loaded and lost, layers made again, passes and terms of a loss that teach nothing.
 
 Each is a fact of objects: nothing is computed with the user's model. What is found is put into ``silent``, by the names of facts
 of a run.
@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from theodolite.measure.dynamics._silent_facts import LEAST, entries_of, is_unrelated
 from theodolite.verbs.running.tape import Constant, Made, Program
-from theodolite.verbs.watching.training_hooks.silent_errors import FEWEST, HALF
+from theodolite.verbs.watching.training_hooks.between_steps import FEWEST
+from theodolite.verbs.watching.training_hooks.stuck_batches import HALF
 
 MATRICES, TERMS = 8, 32
 """Matrices of a checkpoint that are kept, and values of a term of a loss."""
@@ -115,13 +116,13 @@ class Slips:
     # passes
 
     def pulls(self, leaves: Iterable[Tensor], known: AbstractSet[int]) -> None:
-        """The leaves that a backward pass reaches: whether parameters are made anew each time, and held by no optimizer."""
+        """The leaves that a backward pass reaches: whether parameters are made again each time, and held by no optimizer."""
         new = [p for p in leaves if isinstance(p, nn.Parameter) and id(p) not in known]
         gone = sum(bool(made) and all(one() is None for one in made) for made in self._strangers)
         self._strangers.append([weakref.ref(p) for p in new])
         if new and gone >= FEWEST:
             shapes = " and ".join(str(tuple(p.shape)) for p in new[:4])
-            self.silent["layer made anew"] = f"{len(self._strangers)}", shapes
+            self.silent["layer made in forward"] = f"{len(self._strangers)}", shapes
 
     def left_out(self, unused: int) -> None:
         """A step is made: how many passes in training mode led to no loss, beside those like them that did."""

@@ -1,12 +1,10 @@
 """What a watch hears of a training loop, and what it does not listen to; each error is tried in the test of its ailment."""
 
-import pytest
 import torch
 from benchmarks import silent_errors as silent
 
 import theodolite as th
 from fixtures.watched import Watch
-from theodolite.verbs.watching.training_hooks.silent_errors import _targets_stuck
 
 
 def test_without_a_run_an_optimizer_tells_what_it_holds():
@@ -47,29 +45,6 @@ def test_a_dead_network_and_few_rows_are_no_error_of_the_loop():
         optimizer.step()
         watch(step)
         assert not {"gradient cleared", "batch repeated"} & set(watch.silent)
-
-
-@pytest.mark.parametrize("first", [0, 3])
-def test_the_rows_of_a_batch_are_targets_that_need_not_change(first):
-    """Each sample is told from the others of its batch; a loss that a model computes itself is given them in place of targets."""
-    kept = [(torch.randn(6, 2), first + torch.tensor([1, 0, 3, 2, 5, 4])) for _ in range(5)]
-    assert bool(_targets_stuck(kept)) == (first > 0)
-
-
-@pytest.mark.parametrize("by_class", [True, False])
-def test_batches_in_one_order_of_classes_have_targets_that_need_not_change(by_class):
-    """Of 200 runs with stuck targets as many as 6 pass for an order at the 1 in 100 that is said (the 99th percentile)."""
-    draw = torch.Generator().manual_seed(0)
-    y = torch.arange(32) % 3
-
-    def row_order():
-        return torch.arange(32) if by_class else torch.randperm(32, generator=draw)
-
-    def runs():
-        return [((torch.randn(32, 6, generator=draw) + torch.eye(6)[y])[row_order()], y) for _ in range(5)]
-
-    told = sum(bool(_targets_stuck(runs())) for _ in range(200))
-    assert told == 0 if by_class else told >= 194
 
 
 def test_a_run_of_few_steps_that_stays_in_evaluation_mode_is_told():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -19,10 +19,8 @@ from theodolite.io.batches import Batch
 from theodolite.measure.dynamics._silent_facts import (
     configured_ties,
     drops_always,
-    entries_of,
     freeze_ignored,
     generator_shared,
-    is_unrelated,
     layers_of_training,
     not_finite,
     parameters_replaced,
@@ -30,7 +28,9 @@ from theodolite.measure.dynamics._silent_facts import (
     state_rounded,
     tied_names,
 )
+from theodolite.verbs.watching.training_hooks.between_steps import BetweenSteps
 from theodolite.verbs.watching.training_hooks.harmless_hooks import harmless
+from theodolite.verbs.watching.training_hooks.stuck_batches import HALF, inputs_stuck, is_one_row, stuck, targets_stuck
 
 SMALL, ENTRIES = 4096, 64
 """Entries of the largest gradient that is read, and entries of a mark."""
@@ -38,8 +38,6 @@ FIRST, STRETCH, PERIOD = 32, 8, 256
 """Tensors are marked and read in the first steps and then in a stretch of each period: in between only flags are looked at."""
 FEWEST, SHARE, KEPT = 3, 0.2, 64
 """Steps, and their share of all, from which on a fact is no accident of a loop's first ones; marks of batches that are kept."""
-RUN_OF, ROWS_COMPARED = 5, 64
-"""Steps in a row with other inputs and the very same targets; rows of each that are compared."""
 EVALUATED = 3
 """Passes without gradients in a row, between two steps, that are an evaluation."""
 ROUNDED = torch.finfo(torch.float32).eps
@@ -61,16 +59,9 @@ NO_GRADIENT, BACKWARD = (
 CLEARED = "had no gradient: it was cleared between loss.backward() and optimizer.step()"
 ONLY_LAST = "used the gradient of the last of several batches alone: it was cleared after each of the others"
 UNHELD = "set p.grad = None for them, or create the optimizer from [p for p in model.parameters() if p.requires_grad]"
-WRITES = "look for what writes to the weights between steps, as an average that is copied into the model"
-DRAWN_ONCE = "initialize the weights once, before the loop; for another training make model and optimizer anew"
 ONCE = "optimizer.zero_grad() once per step, right after optimizer.step()"
-NEXT = "take the next batch in every step: for x, y in loader, not next(iter(loader))"
 SHARED = "sampler=torch.utils.data.DistributedSampler(dataset), or different data on each rank"
 BY_INDEX = "use the index: __getitem__(self, index) must return the sample of that index"
-ROWS = 4
-"""Rows of a batch from which on it is no accident that all are alike."""
-HALF = 0.5
-"""The share of entries that do not change from which on updates are lost."""
 DIGESTS = (1, 4, 16, 64, 256, 1024)
 """Steps at which every process leaves a digest of its weights; every 1,024 after that."""
 
@@ -111,11 +102,7 @@ class SilentErrors:
         self._alone = True  # no other optimizer has stepped since the last step
         self._fed: list[Tensor] = []  # marks of what was put in since the last step
         self._views: list[tuple[Any, Tensor]] = []  # of these the last, with module and place in memory
-        self.undone = self.drawn_anew = self._compared_steps = 0
-        self._alert = False  # weights have changed between two steps
-        self._one: Any = None  # the largest parameter, whose entries tell
-        self._states: list[Tensor] = []  # of it, before and after the last step
-        self._left_at: tuple[int, float] | None = None
+        self.between: BetweenSteps | None = None
         self._pair = False
         self.paired = 0  # steps with two inputs that are copies of each other
         self._fresh = 0  # passes of these whose gradient was not added to that of the one before
@@ -145,7 +132,7 @@ class SilentErrors:
         leaves: list[Any] = [p for p in held if p.requires_grad and p.is_leaf]
         self._tracked = leaves[-1:]
         if leaves and all(p.device.type == "cpu" and not hasattr(p, "placements") for p in leaves):
-            self._one = max(leaves, key=lambda p: p.numel())
+            self.between = BetweenSteps(max(leaves, key=lambda p: p.numel()))
         self._handles = [optimizer.register_step_pre_hook(self._steps), register_optimizer_step_post_hook(self._anyone)]
         self._feel(True)
 
@@ -162,12 +149,9 @@ class SilentErrors:
     def follow(self, optimizer: Any) -> None:
         """See the steps of another optimizer of the same parameters; how many had nothing but their first one."""
         self.renewed += self.steps - self._renewed_at <= 1 and len(self.optimizer.state) > 0
-        self.forget()
+        if self.between is not None:
+            self.between.forget()
         self.optimizer, self._renewed_at, self._largest_lr = optimizer, self.steps, 0.0
-
-    def forget(self) -> None:
-        """The weights are set on purpose: what they were after the last step does not count."""
-        self._states, self._left_at = [], None
 
     def _feel(self, near: bool) -> None:
         """Whether the arrival of gradients is seen: between stretches there is no hook on it."""
@@ -208,7 +192,8 @@ class SilentErrors:
             self.evaluations += self._unlearned
         self._unlearned, self._new = 0, True
         self.evaluating += not any(part.training for part in self.parts)
-        self._look_between()
+        if self.between is not None and not self.stands_in:
+            self.between.before_step(alone=self._alone, near=_is_near(self.steps))
         if not _is_near(self.steps):
             if _is_near(self.steps + 1):
                 self._feel(True)
@@ -241,28 +226,6 @@ class SilentErrors:
         self.zero_lr += self._largest_lr == 0
         self.ended += 0 <= lr <= ROUNDED * self._largest_lr > 0
 
-    @torch.no_grad()
-    def _look_between(self) -> None:
-        """Whether something else than a step has changed the weights since the last one: undone it, or drawn them anew."""
-        if self._one is None or self.by_hand:
-            return
-        self._alert |= self._alone and self._left_at not in (
-            None,
-            (self._one._version, float(self._one.reshape(-1)[0])),
-        )
-        states, self._states = self._states, []
-        if not (self._alert or _is_near(self.steps)):
-            return
-        now = entries_of(self._one)
-        if len(states) == 2 and self._alone:
-            step, since = states[1] - states[0], now - states[1]
-            back, size = -float(since @ step), float(step @ step)
-            clamped = int((now.abs() == now.abs().max()).sum()) > 1
-            self._compared_steps += 1
-            self.undone += not clamped and (1 - SHARE) * size <= back <= (1 + SHARE) * size > 0
-            self.drawn_anew += is_unrelated(states[1], now)
-        self._states = [now]
-
     def _are_used(self, gradients: Sequence[Tensor | None]) -> bool:
         """Whether these are the very gradients of the step before: those that a script sets itself are others."""
         pairs = zip(self._used, [g for g in gradients if g is not None], strict=False)
@@ -291,9 +254,8 @@ class SilentErrors:
     def _anyone(self, optimizer: Any, *_: Any) -> None:
         if optimizer is self.optimizer:
             self._mine = True
-            if self._one is not None and not self.idle and not self.by_hand:
-                self._left_at = self._one._version, float(self._one.detach().reshape(-1)[0])
-                self._states += [entries_of(self._one)] if len(self._states) == 1 else []
+            if self.between is not None and not self.idle:
+                self.between.after_step()
             if _is_near(self.steps) and not self.idle:
                 self._stepped_on = [(weakref.ref(p.grad), p.grad._version) for p in self._tracked if p.grad is not None]
             if (self.steps in DIGESTS or self.steps % DIGESTS[-1] == 0) and not self.idle:
@@ -343,7 +305,7 @@ class SilentErrors:
             self._marks.append(self._fed[-1] if self._fed else _mark(first))
             self.marked += 1
             if first.device.type == "cpu":
-                self.alike += all(map(_is_one_row, given))
+                self.alike += all(map(is_one_row, given))
                 if any(layer.training for layer in self._drops):
                     last, self._drawn = self._drawn, torch.get_rng_state()
                     self.redrawn += last is not None and torch.equal(last, self._drawn)
@@ -409,9 +371,9 @@ class SilentErrors:
             self._dropping = drops_always(self.model, probe)
         if self._dropping and "evaluated as trained" not in found:
             found["evaluated as trained"] = "all", f"{', '.join(self._dropping)} drops units even in evaluation mode"
-        repeated = self._repeated() or _inputs_stuck(kept) or self._one_row() or self._copies()
+        repeated = self._repeated() or inputs_stuck(kept) or self._one_row() or self._copies()
         found["batch repeated"] = repeated or found.get("batch repeated", ())
-        found["targets stuck"] = _targets_stuck(kept)
+        found["targets stuck"] = targets_stuck(kept)
         found["workers alike"] = generator_shared(loader) or found.get("workers alike", ())
         rises = len(lrs) > 2 and all(b > a for a, b in pairwise(lrs))
         if rises and lrs[-1] > 1.05 * lrs[-2]:
@@ -475,14 +437,8 @@ class SilentErrors:
             found["zeroed and moved"] = tuple(n for n, count in self._zeroed.items() if count == self._compared)
         if not self.steps and self._arrivals >= PERIOD and not self._instead:
             found["step without effect"] = NO_STEP.format(self._arrivals), REACHED
-        if self.undone >= max(FEWEST, HALF * self._compared_steps):
-            undone = (
-                f"Nothing is trained: {self.undone:,} of {self._compared_steps:,} steps were undone before the next one"
-            )
-            found["step without effect"] = undone, WRITES
-        elif self.drawn_anew > 1 and not self.repeats:
-            drawn = f"What is learned is lost: the weights were drawn anew {self.drawn_anew:,} times between two steps"
-            found["step without effect"] = drawn, DRAWN_ONCE
+        if not self.repeats and self.between is not None and (lost := self.between.lost()):
+            found["step without effect"] = lost
         shares = [share for share, _ in self._rounded]
         if len(shares) > 1 and min(shares) > HALF:
             found["updates rounded away"] = (f"{min(shares):.0%}", self._rounded[-1][1])
@@ -539,7 +495,7 @@ class SilentErrors:
         always = all(pairs) and self.restarts < len(pairs)  # all the data in every step, unless a loader has more
         if self.repeats or self._few or len(pairs) < least or always or sum(pairs) < 0.3 * len(pairs):
             return ()
-        return _stuck(sum(pairs), len(pairs))
+        return stuck(sum(pairs), len(pairs))
 
     def _one_row(self) -> tuple[str, ...]:
         if self.alike < max(FEWEST, self.marked):
@@ -622,82 +578,3 @@ def _is_zero(gradient: Tensor) -> bool:
     ):
         return False
     return not bool(gradient.any())
-
-
-def _targets_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
-    """In how many of the last batches in a row the target is the same while the inputs are not."""
-    last = [_split(batch) for batch in list(kept)[-RUN_OF:]]
-    if len(last) < RUN_OF or any(x is None or y is None for x, y in last):
-        return ()
-    inputs, targets = zip(*last, strict=True)
-    if float(targets[0].double().std()) == 0 if targets[0].numel() > 1 else True:
-        return ()
-    if _are_places(targets[0]):
-        return ()
-    same = all(t.shape == targets[0].shape and torch.equal(t, targets[0]) for t in targets)
-    others = all(a.shape != b.shape or not torch.equal(a, b) for a, b in pairwise(inputs))
-    return (str(RUN_OF),) if same and others and not _rows_have_places(inputs, targets[0]) else ()
-
-
-def _rows_have_places(batches: Sequence[Tensor], target: Tensor) -> bool:
-    """Whether inputs are nearer to each other where targets agree: batches are made in one order of targets, such as by class.
-
-    Rows of a shuffled batch could stand in any order: 99 such orders in each batch are the null, so that stuck targets pass for
-    an order in 1 of 100 cases.
-    """
-    if not target.ndim or any(len(x) != len(target) for x in batches):
-        return False
-    rows = min(ROWS_COMPARED, len(target))
-    kinds = torch.unique(target[:rows].reshape(rows, -1), dim=0, return_inverse=True)[1].cpu()
-    member = torch.nn.functional.one_hot(kinds).double()
-    flat = [x[:rows].reshape(rows, -1).double().cpu() for x in batches]
-    generator = torch.Generator().manual_seed(0)
-    orders = torch.rand(100, len(batches), rows, generator=generator).argsort(-1)
-    orders[0] = torch.arange(rows)  # as they are
-    sums = torch.zeros(100, dtype=torch.float64)
-    for a, b in combinations(range(len(batches)), 2):
-        sums += (member[orders[:, a]] * (torch.cdist(flat[a], flat[b]) @ member[orders[:, b]])).sum((1, 2))
-    return bool((sums[0] < sums[1:]).all())
-
-
-def _are_places(target: Tensor) -> bool:
-    """Whether targets are the rows of the batch themselves, in some order, as where a sample is to be told from the others."""
-    flat = target.reshape(-1)
-    return torch.equal(flat.sort().values, torch.arange(len(flat), dtype=flat.dtype, device=flat.device))
-
-
-def _inputs_stuck(kept: Sequence[Any]) -> tuple[str, ...]:
-    """In how many of the last batches in a row the inputs are the same while most of their labels are others."""
-    last = [_split(batch) for batch in list(kept)[-RUN_OF:]]
-    if len(last) < RUN_OF or any(x is None or y is None or y.is_floating_point() or len(x) < 2 for x, y in last):
-        return ()
-    pairs = pairwise(last)
-    stuck = all(
-        len(y) == len(x)
-        and a.shape == x.shape
-        and b.shape == y.shape
-        and torch.equal(a, x)
-        and (b != y).float().mean() > HALF
-        for (a, b), (x, y) in pairs
-    )
-    return _stuck(RUN_OF, RUN_OF) if stuck else ()
-
-
-def _stuck(steps: int, of: int) -> tuple[str, str]:
-    return f"{steps} of {of} steps used the same batch as the step before: the loop never reaches the next batch", NEXT
-
-
-def _is_one_row(value: Tensor) -> bool:
-    """Whether a batch of several rows has the same numbers in all of them, as its first, middle and last row tell."""
-    if len(value) < ROWS or value[0].numel() < 2:
-        return False
-    return torch.equal(value[0], value[-1]) and torch.equal(value[0], value[len(value) // 2])
-
-
-def _split(batch: Any) -> tuple[Any, Any]:
-    """The first input and the target of a batch as it is kept."""
-    if isinstance(batch, Batch):
-        return next(iter(batch.tensors()), None), batch.target
-    if isinstance(batch, Mapping):
-        return next((v for k, v in batch.items() if k != "y" and isinstance(v, Tensor)), None), batch.get("y")
-    return (batch[0], batch[-1]) if isinstance(batch, tuple | list) and len(batch) > 1 else (None, None)
