@@ -22,6 +22,7 @@ class BetweenSteps:
 
     def __init__(self, parameter: Tensor) -> None:
         self.parameter = parameter
+        self._first = parameter.detach().reshape(-1)[:1]  # the entry itself, as long as it stays where it is
         self.undone = self.redrawn = self.compared = 0
         self._changes = False
         self._states: list[Tensor] = []  # before and after the last step
@@ -32,7 +33,7 @@ class BetweenSteps:
         self._states, self._left = [], None
 
     def _now(self) -> tuple[int, float]:
-        return self.parameter._version, float(self.parameter.detach().reshape(-1)[0])
+        return self.parameter._version, self._first.item()
 
     def after_step(self) -> None:
         """A step was made."""
