@@ -121,7 +121,7 @@ def main() -> int:
             subject = redrawn(start.model, start.origin, seed, count)
             if options.seconds is not None:
                 subject.batches()  # what is read once takes no part of the time
-                found = readings(name, subject.within(Allowance.starting_now(options.seconds)))
+                found = readings(name, subject.within(Allowance(options.seconds)))
                 whole = {}
             else:
                 whole = readings(name, subject)

@@ -1,4 +1,7 @@
-"""Time as a budget: how long work may take, and what is left of it."""
+"""Work as a budget, in seconds of one recent core: what may be spent, and what a pass through a model costs.
+
+Work is counted, not timed, so that what is bought with a budget does not depend on the load of a machine.
+"""
 
 from __future__ import annotations
 
@@ -35,29 +38,25 @@ class OutOfTimeError(RuntimeError):
 
 @dataclass(frozen=True)
 class Allowance:
-    """Seconds that a piece of work may take, when they are up, and at most how many samples it may look at."""
+    """Seconds that a piece of work may cost, at most how many samples it may look at, and when it must end by the clock."""
 
     seconds: float = math.inf
-    until: float = math.inf
     samples: int | None = None
+    until: float = math.inf
 
-    @classmethod
-    def starting_now(cls, seconds: float, samples: int | None = None) -> Allowance:
-        """So many seconds from now on."""
-        return cls(seconds, time.perf_counter() + seconds, samples)
-
-    def left(self) -> float:
-        """Seconds that are left, never below zero."""
-        return max(0.0, self.until - time.perf_counter())
+    @property
+    def is_endless(self) -> bool:
+        """Whether any amount of work may be done."""
+        return math.isinf(self.seconds)
 
     def over(self) -> bool:
-        """Whether the time is up."""
-        return time.perf_counter() >= self.until
+        """Whether the clock, far beyond the budget, ends the work."""
+        return time.time() >= self.until
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What a pass takes here, in seconds, by kind: ``starts`` whatever it holds, ``seconds`` more for each sample.
+    """What a pass costs, in seconds, by kind: ``starts`` whatever it holds, ``seconds`` more for each sample.
 
     ``samples`` is how many the data hold, ``batch`` how many a step of training takes at once.
     """
@@ -68,11 +67,11 @@ class Pace:
     batch: int = 1
 
     def pass_seconds(self, kind: str, samples: float) -> float:
-        """What one pass of so many samples takes."""
+        """What one pass of so many samples costs."""
         return self.starts.get(kind, 0.0) + samples * self.seconds.get(kind, 0.0)
 
     def price(self, passes: Mapping[Any, int]) -> float:
-        """What so many passes of single samples take, some of them at a time."""
+        """What so many passes of single samples cost, some of them at a time."""
         return sum(
             math.ceil(count / TOGETHER.get(kind, count)) * self.starts.get(kind, 0.0)
             + count * self.seconds.get(kind, 0.0)
@@ -81,13 +80,13 @@ class Pace:
         )
 
     def step(self) -> float:
-        """What one step of training takes: a gradient of a batch."""
+        """What one step of training costs: a gradient of a batch."""
         return self.pass_seconds("gradient", self.batch)
 
     def affordable(self, kind: str, allowance: Allowance, *, passes: float, share: float = 1.0) -> int:
-        """How many samples can be passed so often within a share of the time left; never more than there are."""
+        """How many samples can be passed so often within a share of the allowance; never more than there are."""
         most = self.samples if allowance.samples is None else min(self.samples, allowance.samples)
-        left = share * allowance.left()
+        left = share * allowance.seconds
         if passes * self.pass_seconds(kind, most) <= left:
             return most
         each = passes * self.seconds.get(kind, 0.0)

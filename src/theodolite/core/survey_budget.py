@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Mapping
@@ -10,94 +11,117 @@ from dataclasses import dataclass, field, replace
 from theodolite.core.budget import Allowance, budget_seconds
 
 VISIT, SHARE = 0.2, 0.15
-"""The share of a budget that the visit of the data may take, and of what is left that an instrument may take in any case."""
+"""The share of a budget that the visit of the data may cost, and of what is left that an instrument may cost in any case."""
 
 MINUTE, STEPS, STEPS_EACH = 60.0, 1000, 300
-"""Steps of training that a survey of at most a minute may take on a fast machine, all together and each instrument."""
+"""Steps of training that a survey of at most a minute may cost, all together and each instrument."""
 
 SHARED = 0.85
-"""The share of these steps that is shared out: what each instrument takes at the least comes on top of its share."""
+"""The share of these steps that is shared out: what each instrument costs at the least comes on top of its share."""
 
 AMPLE, AMPLE_EACH = 10.0, 3.0
-"""Seconds that they may take in any case, however short a step is."""
+"""Seconds that they may cost in any case, however short a step is."""
 
-LEAST = 0.2
-"""Seconds that an instrument has in any case while the budget lasts."""
+LEAST, MARGIN = 0.2, 1.1
+"""Seconds that an instrument has in any case, and what it has of its own least price."""
 
 AGAIN, MORE = 0.3, 1.5
-"""The share of what was not taken that a second look may take, and how much more than the first one's time makes it worth it."""
+"""The share of all that a second look may cost, and how much more than the first one's share makes it worth it."""
+
+BUSY = 3.0
+"""A survey takes at most so many times its budget by the clock, however busy the machine is."""
 
 
 @dataclass
 class SurveyBudget:
-    """The budget of a survey, shared out: what an instrument leaves of its share is for those after it.
+    """The budget of a survey in seconds of counted work, all shared out before the first instrument is read.
 
-    Precision that took a thousand steps of training to buy is enough: where these are shorter than the budget, shares are
-    of them, and a survey ends long before its budget. A budget of several minutes buys as many times more steps. Nothing is
-    refused while there is time: where the steps are used up each instrument still has what it takes at the least.
+    Shares hang on the model and the data alone, so that a busy machine takes longer and reads the same. Precision that cost a
+    thousand steps of training is enough: where these are shorter than the budget, shares are of them, and a survey ends long
+    before its budget. A budget of several minutes buys as many times more steps. It ``began`` at a time on the wall's clock,
+    which worker processes share: only instruments that would begin far beyond the budget are left out.
     """
 
     seconds: float
-    until: float  # by the clock on the wall, which worker processes share
-    workers: int = 1
+    began: float
     step: float = 0.0
     prices: Mapping[str, float] = field(default_factory=dict)
-    waiting: set[str] = field(default_factory=set)
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def opened(cls, budget: str | float | None, workers: int = 1) -> SurveyBudget:
+    def opened(cls, budget: str | float | None) -> SurveyBudget:
         """A budget from now on."""
-        seconds = budget_seconds(budget)
-        return cls(seconds, time.time() + seconds, max(1, workers))
+        return cls(budget_seconds(budget), time.time())
 
     def priced(self, prices: Mapping[str, float], *, step: float = 0.0) -> SurveyBudget:
-        """With what each instrument takes at the least, and what a step of training takes (0: not known)."""
-        return replace(self, step=step, prices=prices, waiting=set(prices))
+        """With what each instrument costs at the least, and what a step of training costs (0: not known)."""
+        priced = replace(self, step=step, prices=prices)
+        return replace(priced, shares=priced._shared())
+
+    def _shared(self) -> dict[str, float]:
+        """To each what it costs at the least, the cheapest first, and as much of the rest as to those that come after it."""
+        shares, left, spare = {}, self.seconds, self.whole
+        queue = sorted(self.prices.items(), key=lambda one: one[1])
+        total = itertools.accumulate(MARGIN * price for _, price in queue)
+        paid = [one for one, so_far in zip(queue, total, strict=True) if so_far <= self.seconds]
+        later, waiting = sum(MARGIN * price for _, price in paid), sum(price > 0 for _, price in paid)
+        for name, price in paid:
+            later -= MARGIN * price
+            free = max(0.0, min(spare, left) - later)
+            share = min(free * max(1 / max(1, waiting), SHARE), self._cap(STEPS_EACH, AMPLE_EACH))
+            shares[name] = max(share, MARGIN * price, LEAST)
+            if price > 0:  # arithmetic on what was seen costs next to nothing
+                waiting, left, spare = waiting - 1, left - shares[name], max(0.0, spare - shares[name])
+        return shares
+
+    @property
+    def whole(self) -> float:
+        """Seconds that are shared out: the budget, or as many steps of training as are enough."""
+        return min(self.seconds, self._cap(STEPS, AMPLE))
+
+    @property
+    def until(self) -> float:
+        """When it ends by the clock."""
+        return self.began + BUSY * max(self.seconds, AMPLE)
 
     def left(self) -> float:
-        """Seconds that are left of the budget."""
-        return max(0.0, self.until - time.time())
-
-    def spare(self) -> float:
-        """Seconds that are left to be shared out: of the budget, or of as many steps of training as are enough."""
-        if math.isinf(self.seconds):
-            return math.inf
-        whole = min(self.seconds, self._cap(STEPS, AMPLE))
-        return max(0.0, self.until - self.seconds + whole - time.time())
+        """Seconds that are left by the clock."""
+        return max(0.0, self.began + self.seconds - time.time())
 
     def visit(self, samples: int | None) -> Allowance:
-        """What the visit of the data may take."""
-        return self._allowed(min(self.left(), VISIT * min(self.seconds, self._cap(STEPS, AMPLE))), samples)
+        """What the visit of the data may cost."""
+        return self._allowed(VISIT * self.whole, samples)
 
     def refusal(self, name: str) -> str:
-        """Why an instrument is not read: it would take more than is left; empty where it can be afforded."""
-        price = self.prices.get(name, 0.0)
-        if price <= self.left():
-            return ""
-        self.waiting.discard(name)
-        needed = self.seconds - self.left() + 1.2 * price
-        longer = f"pass --budget {math.ceil(needed / 10) * 10}s"
-        return f"would take about {math.ceil(price)} s, but {self.left():.0f} s are left; {longer}"
+        """Why an instrument is not read: it would cost more than is left; empty where it can be afforded."""
+        if name not in self.shares:
+            price, left = self.prices.get(name, 0.0), self.seconds - self._dear()
+            longer = f"pass --budget {math.ceil((self._dear() + 1.2 * price) / 10) * 10}s"
+            return f"would take about {math.ceil(price)} s, but {max(0.0, left):.0f} s are left; {longer}"
+        if time.time() >= self.until:
+            return (
+                f"the survey has taken {BUSY:g} times its budget of {self.seconds:g} s; pass --budget "
+                f"{math.ceil(BUSY * self.seconds / 10) * 10}s, or survey on a machine that is less busy"
+            )
+        return ""
+
+    def _dear(self) -> float:
+        return sum(share for name, share in self.shares.items() if self.prices[name] > 0)
 
     def allowance(self, name: str, samples: int | None) -> Allowance:
-        """An instrument's share: as much as each of those waiting, and what it takes at the least."""
-        price = self.prices.get(name, 0.0)
-        dear = [other for other in self.waiting if self.prices.get(other, 0.0) > 0]
-        others = len(dear) if price > 0 else len(self.waiting)
-        share = min(self.spare() * max(self.workers / max(1, others), SHARE), self._cap(STEPS_EACH, AMPLE_EACH))
-        self.waiting.discard(name)
-        return self._allowed(min(self.left(), max(share, 1.1 * price, LEAST)), samples)
+        """An instrument's share."""
+        return self._allowed(self.shares[name], samples)
 
-    def second(self, seconds: float, others: int, samples: int | None) -> Allowance | None:
+    def second(self, name: str, others: int, samples: int | None) -> Allowance | None:
         """A second look for one of some instruments whose error exceeds their number; None where it would be no longer."""
-        share = AGAIN * self.spare() / max(1, others)
-        if math.isinf(self.seconds) or share < max(LEAST, MORE * seconds):
+        share = AGAIN * self.whole / max(1, others)
+        if math.isinf(self.seconds) or share < MORE * self.shares[name] or time.time() >= self.until:
             return None
-        return self._allowed(min(self.left(), share), samples)
+        return self._allowed(share, samples)
 
     def _cap(self, steps: int, ample: float) -> float:
         """Seconds of so many steps of training, more of them where the budget is more than a minute."""
         return max(1.0, self.seconds / MINUTE) * max(ample, SHARED * steps * self.step) if self.step > 0 else math.inf
 
     def _allowed(self, seconds: float, samples: int | None) -> Allowance:
-        return Allowance(samples=samples) if math.isinf(self.seconds) else Allowance.starting_now(seconds, samples)
+        return Allowance(samples=samples) if math.isinf(self.seconds) else Allowance(seconds, samples, self.until)

@@ -91,15 +91,14 @@ def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Pri
     device = device if device in CALL else "cuda"
     call, pace = CALL[device], PACE[device]
     update = STEP + 3 * NUMBER[device] * sum(p.numel() for p in model.parameters() if p.requires_grad)
-    counter = OperationCounter(HALF[device])
+    counter = OperationCounter(device)
     try:
         with torch.no_grad(), counter:
             run()
     except Exception:  # a model that refuses to be counted is priced by its size
         size = sum(p.numel() for p in model.parameters())
         return Price(call * 4 * len(list(model.modules())), 2.0 * size / pace, device == "cuda", update)
-    each = (counter.flops / pace + NUMBER[device] * counter.numbers) / max(1, samples)
-    return Price(call * counter.calls, each, device == "cuda", update)
+    return Price(counter.starts, counter.computes / max(1, samples), device == "cuda", update)
 
 
 _FUSED = ("mkldnn_rnn_layer", "_cudnn_rnn")
@@ -124,17 +123,32 @@ class Seeing(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class OperationCounter(Seeing):
     """Counts operations, those of floating point, and the numbers that come out and are written."""
 
-    def __init__(self, half: float = 1.0) -> None:
+    def __init__(self, device: str = "cpu") -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.half, self.flops = half, 0.0
+        self.device, self.flops = device if device in CALL else "cuda", 0.0
         self.calls = self.numbers = 0
+
+    @property
+    def starts(self) -> float:
+        """Nominal seconds of the calls, whatever they compute."""
+        return CALL[self.device] * self.calls
+
+    @property
+    def computes(self) -> float:
+        """Nominal seconds of what is computed and written."""
+        return self.flops / PACE[self.device] + NUMBER[self.device] * self.numbers
+
+    @property
+    def seconds(self) -> float:
+        """Nominal seconds so far."""
+        return self.starts + self.computes
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         self.calls += 1
         packet = getattr(func, "_overloadpacket", None)
         if packet in flop_registry:
-            price = self.half if getattr(out, "dtype", None) in (torch.float16, torch.bfloat16) else 1.0
+            price = HALF[self.device] if getattr(out, "dtype", None) in (torch.float16, torch.bfloat16) else 1.0
             self.flops += price * int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
         elif getattr(packet, "__name__", "") in _FUSED:
             self.flops += _recurrent(args)

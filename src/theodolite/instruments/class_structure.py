@@ -7,7 +7,6 @@ of the top Hessian eigenvectors lies in the span of the class means. Needs class
 
 import math
 import statistics
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.statistics import parted_error, student_inflation
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.classes import classes_of
-from theodolite.instruments._common.data_visit import afforded, parted, sample_count, thinned
+from theodolite.instruments._common.data_visit import afforded, counter_for, pace_of, parted, sample_count, thinned
 from theodolite.measure.curvature import (
     Parts,
     extreme_eigenpairs,
@@ -33,7 +32,8 @@ from theodolite.measure.curvature import (
 from theodolite.measure.curvature.classes import CELLS
 from theodolite.theory.curvature import cross_class_rank
 
-PRODUCTS, FEWEST, MOST_CLASSES = 40, 12, 30
+PRODUCTS, FEWEST, MOST_CLASSES, OWN = 40, 12, 30, 0.4
+"""Products with the matrix, fewer where they are dear, classes, and the share of the allowance before parts are looked at."""
 WORDS = {
     "class": "mean gradients of the classes: the steepest directions are those that separate classes",
     "cross": "differences between pairs of classes",
@@ -49,9 +49,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     passes, limit = classes + 3 * PRODUCTS + 6 * classes, subject.allowance
     samples = afforded(subject, "gradient", passes=3 * passes, fewest=min(4 * classes, sample_count(subject)))
     data = thinned(subject, samples)
-    found = _numbers(
-        subject, data, classes, until=limit.until - 0.6 * limit.left() if limit.until < math.inf else math.inf
-    )
+    found = _numbers(subject, data, classes, seconds=OWN * limit.seconds)
     errors = dict.fromkeys(found.values, 0.0)
     if samples < sample_count(subject) and limit.over():
         errors = {name: abs(value) / SIGMAS for name, value in found.values.items()}
@@ -71,14 +69,10 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 
 def _parts(subject: Subject, data: Any, classes: int, count: int) -> Iterator[dict[str, float]]:
-    """The numbers of parts of the samples; of two alone where a part takes more of the time left than its share."""
-    limit, parts = subject.allowance, parted(data, count)
-    for place, part in enumerate(parts):
-        started = time.perf_counter()
-        ends = started + limit.left() / (len(parts) - place) if limit.until < math.inf else math.inf
-        yield _numbers(subject, part, classes, until=ends).values
-        if place > 0 and time.perf_counter() > limit.until - (time.perf_counter() - started):
-            return
+    """The numbers of parts of the samples."""
+    parts = parted(data, count)
+    for part in parts:
+        yield _numbers(subject, part, classes, seconds=(1 - OWN) * subject.allowance.seconds / len(parts)).values
 
 
 def _classes(subject: Subject) -> int | None:
@@ -105,20 +99,21 @@ class _Structure:
     chance: float
 
 
-def _numbers(subject: Subject, data: Any, classes: int, *, until: float) -> _Structure:
-    means, weights = pair_gradients(subject.model, data, classes=classes)
-    parts, here = pair_structure(means, weights), int((weights.sum(1) > 0).sum())
-    matrix, started = fisher(subject.model, data), time.perf_counter()
-    # what a product takes says how many there are
-    matrix(torch.ones(matrix.size, dtype=matrix.like.dtype, device=matrix.like.device))
-    each, left = time.perf_counter() - started, max(0.0, until - time.perf_counter())
-    total = trace(matrix, products=PRODUCTS if 2 * PRODUCTS * each < left else FEWEST)
+def _numbers(subject: Subject, data: Any, classes: int, *, seconds: float) -> _Structure:
+    with counter_for(subject) as counter:
+        means, weights = pair_gradients(subject.model, data, classes=classes)
+        parts, here = pair_structure(means, weights), int((weights.sum(1) > 0).sum())
+        matrix, before = fisher(subject.model, data), counter.seconds
+        matrix(torch.ones(matrix.size, dtype=matrix.like.dtype, device=matrix.like.device))
+    each, left = counter.seconds - before, max(0.0, seconds - counter.seconds)
+    products = PRODUCTS if 2 * PRODUCTS * each < left else FEWEST
+    total = trace(matrix, products=products)
     values = {name: part / total.value for name, part in parts.traces.items()}
     values["within"] = 1 - sum(values.values())
     values["rank"] = float(parts.rank("class", "cross", "equal", tolerance=1e-9))
     chance = 0.0
     if subject.loss is not None:
-        values["overlap"], chance = _overlap(subject, data, parts, here, until=until)
+        values["overlap"], chance = _overlap(subject, data, parts, here, seconds=max(0.0, left - products * each))
     return _Structure(values, total, classes, here, chance)
 
 
@@ -163,14 +158,12 @@ def _by_chance(share: float, directions: int) -> Band:
     return Band(max(0.0, share - 3 * spread), min(1.0, share + 3 * spread))
 
 
-def _overlap(subject: Subject, data: Any, parts: Parts, count: int, *, until: float) -> tuple[float, float]:
+def _overlap(subject: Subject, data: Any, parts: Parts, count: int, *, seconds: float) -> tuple[float, float]:
     """Of the steepest directions the share in the span of the classes' mean gradients, and what is chance."""
-    top = extreme_eigenpairs(
-        hessian(subject.model, cross_entropy, data),
-        count=count,
-        tolerance=1e-4,
-        most=lambda done: done >= 2000 or (done >= count + 2 and time.perf_counter() > until),
-    )
+    operator = hessian(subject.model, cross_entropy, data)
+    samples = sum(len(batch) for batch in data)
+    most = min(2000, max(count + 2, seconds / max(1e-9, pace_of(subject, "product").pass_seconds("product", samples))))
+    top = extreme_eigenpairs(operator, count=count, tolerance=1e-4, most=lambda done: done >= most)
     rows = parts.factors["class"].to(top.vectors)
     span = torch.linalg.qr(rows[rows.norm(dim=1) > 0].T)[0]  # (P, C)
     return float((top.vectors @ span).square().sum() / count), span.shape[1] / top.vectors.shape[1]

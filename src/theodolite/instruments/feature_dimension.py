@@ -34,6 +34,9 @@ from theodolite.measure.spectra import feature_decay
 MOST, FEWEST = 1000, 40
 """Samples that are looked at, and distinct rows below which a layer is left out."""
 
+LAYER = 0.5
+"""Nominal seconds of one layer, most of them for the calibration."""
+
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The dimension of the data at the input and after every layer, and the share of the linear hull it fills."""
@@ -62,14 +65,14 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 
 def _estimates(subject: Subject, found: Features) -> dict[str, tuple[Estimate, str, int]]:
-    """Of each layer the dimension, the other numbers in words, and the rank; of some layers where time is short."""
+    """Of each layer the dimension, the other numbers in words, and the rank; of some where no more is paid for."""
     told: dict[str, tuple[Estimate, str, int]] = {}
     for name in _spread(list(found.rows)):
         features = found.rows[name][:MOST]
         rows = distinct_rows(features, fewest=1)
         if len(rows) < FEWEST or not rows.columns:
             continue
-        if len(told) > 1 and subject.allowance.over():
+        if len(told) > 1 and LAYER * len(told) > subject.allowance.seconds:
             break
         graph = nearest_neighbors(rows, min(16, len(rows) - 1))
         raw, values = twonn_fit(graph).estimate, variances(rows)

@@ -4,22 +4,20 @@ The trace of the covariance of per-sample gradients, divided by the squared norm
 scale: the batch size at which noise and signal are equal. Both are corrected for the bias of a finite data set.
 """
 
-import math
-import time
 from collections.abc import Iterator
 
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.data_visit import afforded, sample_count, thinned
+from theodolite.instruments._common.data_visit import afforded, counter_for, sample_count, thinned
 from theodolite.measure import normalizes_batches
 from theodolite.measure.dynamics import GradientMoments, gradient_moments, group_moments
 
 GROUP, NUMBERS = 8, 1 << 27
 """Samples of a batch where batches are normalized, and numbers that gradients of batches may take."""
 
-TRIED, AHEAD, OWN = (4, 16, 64), 0.2, 0.8
-"""Samples that are timed, the share of the time that a trial may take, and that is then taken."""
+TRIED, OWN = (4, 16), 0.8
+"""Samples whose price is counted, and the share of the allowance that all may cost."""
 
 
 def read(subject: Subject) -> Iterator[Reading]:
@@ -63,25 +61,19 @@ def _moments(subject: Subject) -> GradientMoments | None:
 
 
 def _samples(subject: Subject) -> int:
-    """How many single samples can be visited: their gradients are kept apart, which is dearer than a batch's and is timed."""
+    """How many single samples can be visited: their gradients are kept apart, which is dearer than a batch's and is counted."""
     everything = sample_count(subject)
     most = min(everything, subject.allowance.samples or everything)
-    if subject.allowance.seconds == math.inf:
+    if subject.allowance.is_endless:
         return most
-    start = each = 0.0
-    few, before = 0, 0.0
-    gradient_moments(subject.model, subject.loss, thinned(subject, min(2, most)))
-    left = max(subject.allowance.left(), subject.allowance.seconds / 2)  # what is done once shall not cost all samples
-    for tried in TRIED:
-        now = min(tried, most)
-        began = time.perf_counter()
-        gradient_moments(subject.model, subject.loss, thinned(subject, now))
-        took = time.perf_counter() - began
-        each = max(took - before, 0.05 * took) / (now - few) if few else took / now
-        start, few, before = max(0.0, took - now * each), now, took
-        if now == most or start + TRIED[-1] * each > AHEAD * left:
-            break
-    return min(most, max(8, int((OWN * left - start) / each)))
+    few, many = min(TRIED[0], most), min(TRIED[1], most)
+    prices = []
+    for count in (few, many):
+        with counter_for(subject) as counter:
+            gradient_moments(subject.model, subject.loss, thinned(subject, count))
+        prices.append(float(counter.seconds))
+    each = max(prices[1] - prices[0], 0.05 * prices[1]) / max(1, many - few)
+    return min(most, max(8, int((OWN * subject.allowance.seconds - max(0.0, prices[1] - many * each)) / each)))
 
 
 instrument = Instrument(

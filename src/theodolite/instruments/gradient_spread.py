@@ -14,21 +14,22 @@ from torch import nn
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import Band, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.data_visit import afforded
+from theodolite.instruments._common.data_visit import afforded, passes_afforded
 from theodolite.measure.propagation import log_spread, redrawn_gradients
 from theodolite.theory.propagation import log_gradient_variance, spread_factor, spread_words
 
-DRAWS, INPUTS = 200, 16
+DRAWS, FEWEST, INPUTS = 200, 10, 16
 UNIFORM = 1.8  # the kurtosis of torch's default weights
 
 
 def read(subject: Subject) -> Iterator[Reading]:
     """The variance between draws of the log of the squared gradient, beside that of a random ReLU network of these widths."""
-    limited = subject.allowance.seconds < float("inf")
+    limited = not subject.allowance.is_endless
     rows = afforded(subject, "forward", passes=4.0 * DRAWS, share=0.9, fewest=min(2, len(subject.data.first())))
     whole = next(subject.batches())
     batch = whole.picked(slice(min(INPUTS, rows) if limited else INPUTS))
-    found = redrawn_gradients(subject.model, batch.inputs, batch.keywords, draws=DRAWS, ended=subject.allowance.over)
+    draws = int(max(FEWEST, min(DRAWS, passes_afforded(subject, "forward", len(batch), share=0.9) / 4)))
+    found = redrawn_gradients(subject.model, batch.inputs, batch.keywords, draws=draws)
     measured, error = log_spread(found.squares)
     draws, inputs_seen = found.squares.shape
     if inputs_seen < INPUTS and inputs_seen > 1:  # fewer inputs: what one says, another need not

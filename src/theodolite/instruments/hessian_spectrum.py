@@ -7,7 +7,6 @@ is no band. Negative curvature comes only from the residuals.
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,7 @@ from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
 from theodolite.core.statistics import parted_error
 from theodolite.core.subject import Subject
 from theodolite.instruments._common.architecture import bends_only
-from theodolite.instruments._common.data_visit import afforded, pace_of, parted, sample_count, thinned
+from theodolite.instruments._common.data_visit import afforded, pace_of, parted, passes_afforded, sample_count, thinned
 from theodolite.measure.curvature import (
     Eigenpairs,
     SpectralDensity,
@@ -40,12 +39,12 @@ ALL, SOME, ROWS = 10_000, 48, 1 << 27
 
 
 OWN = 0.5
-"""The share of the time that products may take: on fast devices keeping long vectors orthogonal takes as much again."""
+"""The share of the allowance that products may cost: on fast devices keeping long vectors orthogonal costs as much again."""
 
 
 @dataclass(frozen=True)
 class _Spectrum:
-    """What some samples say: the ends, the density between them, and both traces (None where there was no time)."""
+    """What some samples say: the ends, the density between them, and both traces (None where they were not paid for)."""
 
     top: Eigenpairs
     low: Eigenpairs
@@ -59,18 +58,16 @@ def read(subject: Subject) -> Iterator[Reading]:
     """Outliers, the lowest eigenvalue, the share of negative ones, the trace beside that of the Gauss-Newton matrix."""
     samples, products = _plan(subject)
     data = thinned(subject, samples)
-    limit, some = subject.allowance, samples < sample_count(subject)
-    now = time.perf_counter()
-    seen = _measured_spectrum(subject, data, products, now + (limit.until - now) / (2 if some else 1))
+    some = samples < sample_count(subject)
+    share = OWN / (2 if some else 1)
+    seen = _measured_spectrum(subject, data, products, passes_afforded(subject, "product", samples, share=share))
     if seen.top.values[0] <= 0:
         return
     parts: list[_Spectrum] = []
-    if some and not limit.over():
-        for place, part in enumerate(cut := list(parted(data, _parts(samples)))):
-            now = time.perf_counter()
-            parts.append(
-                _measured_spectrum(subject, part, products, now + (limit.until - now) / (len(cut) - place), seen)
-            )
+    if some and not subject.allowance.over():
+        cut = list(parted(data, _parts(samples)))
+        each = passes_afforded(subject, "product", math.ceil(samples / len(cut)), share=share / len(cut))
+        parts = [_measured_spectrum(subject, part, products, each, seen) for part in cut]
     thin = _Thinned(parts, seen, 1 - samples / sample_count(subject))
     yield from _ends(seen, thin, plain=bends_only(subject.model))
 
@@ -94,15 +91,15 @@ def _parts(samples: int) -> int:
 
 
 def _plan(subject: Subject) -> tuple[int, int]:
-    """How many samples, and how many products with each; enough for everything where time has no end.
+    """How many samples, and how many products with each; enough for everything where the budget has no end.
 
-    Where starting a pass takes longer than all the passes' time, as on fast devices, the samples are as many as double that
-    start, and the products fewer.
+    Where starting passes costs more than all that there is, as on fast devices, the samples are as many as double that start,
+    and the products fewer.
     """
     everything = sample_count(subject)
-    if subject.allowance.seconds == math.inf:
+    if subject.allowance.is_endless:
         return (subject.allowance.samples or everything), ALL
-    passes, left = 3 * TOP + PROBES * STEPS + 4 * PRODUCTS, OWN * subject.allowance.left()
+    passes, left = 3 * TOP + PROBES * STEPS + 4 * PRODUCTS, OWN * subject.allowance.seconds
     pace = pace_of(subject, "product")
     of_all = int(left / max(1e-9, pace.pass_seconds("product", everything)))
     if of_all >= passes:
@@ -118,13 +115,12 @@ def _plan(subject: Subject) -> tuple[int, int]:
 
 
 def _measured_spectrum(
-    subject: Subject, data: Any, products: int, until: float, known: _Spectrum | None = None
+    subject: Subject, data: Any, products: int, most: float, known: _Spectrum | None = None
 ) -> _Spectrum:
-    """A third of the products each for the ends, the density and the traces; with time for all, until they are known.
+    """A third of the products each for the ends, the density and the traces; where all are paid for, until they are known.
 
-    The ends may take two thirds of the time ``until`` then, and what they took a product says how many more there are.
+    The ends may take two thirds of ``most`` products then, and what they leave is for the others.
     """
-    started = time.perf_counter()
     if known is None:
         operator = hessian(subject.model, subject.loss, data)
     else:  # a part of what was seen before
@@ -134,13 +130,11 @@ def _measured_spectrum(
     ample = products >= ALL
 
     def enough(share: float, few: int) -> Callable[[int], bool]:
-        ends = started + share * (until - started)
-        return lambda done: done >= (2000 if ample else few) or (done > 3 * count and time.perf_counter() > ends)
+        return lambda done: done >= (2000 if ample else few) or done > max(3 * count, share * most)
 
     top = extreme_eigenpairs(operator, count=count, tolerance=1e-4, most=enough(0.5, max(2, 2 * third // 3)))
-    low = extreme_eigenpairs(operator, count=1, lowest=True, tolerance=3e-4, most=enough(0.65, max(2, third // 3)))
-    now = time.perf_counter()
-    more = max(0.0, until - now) * (top.products + low.products) / (now - started)
+    low = extreme_eigenpairs(operator, count=1, lowest=True, tolerance=3e-4, most=enough(0.15, max(2, third // 3)))
+    more = max(0.0, most - top.products - low.products)
     probes = PROBES if ample else 2
     steps = min(STEPS, operator.size - count, max(2, third // probes), max(4, int(min(more, ALL) / (2 * probes))))
     density = spectral_density(operator, probes=probes, steps=max(1, steps), known=top)

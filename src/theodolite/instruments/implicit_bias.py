@@ -59,8 +59,6 @@ def _errors(subject: Subject, found: Readout, samples: Samples, whole: dict[str,
     draws: list[dict[str, float]] = [whole]
     generator = torch.Generator().manual_seed(0)
     for _ in range(1, SETS):
-        if subject.allowance.over() and len(draws) > 2:
-            break
         order = torch.randperm(len(samples), generator=generator)
         moved = replace(found, features=found.features[order])
         targets = None if samples.targets is None else samples.targets[order.to(samples.targets.device)]

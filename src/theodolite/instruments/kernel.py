@@ -22,7 +22,7 @@ from theodolite.core.model_wrappers import copied_model
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading, Series
 from theodolite.core.statistics import left_out_errors, student_inflation
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.data_visit import afforded, sample_count
+from theodolite.instruments._common.data_visit import afforded, passes_afforded, sample_count
 from theodolite.instruments._common.drift import drift_reading
 from theodolite.instruments._common.kernel_price import kernel_samples
 from theodolite.instruments._common.samples import Samples, spread_samples
@@ -149,12 +149,13 @@ def _by_products(subject: Subject, samples: int) -> Estimate | None:
         return None
     if afforded(subject, "product", passes=PRODUCTS, share=0.8) < everything:
         return None
+    most = max(PRODUCTS, min(200, passes_afforded(subject, "product", everything)))
     try:
         found = extreme_eigenpairs(
             gauss_newton(subject.model, subject.loss, subject.data),
             count=1,
             tolerance=1e-4,
-            most=lambda done: done >= 200 or (done >= PRODUCTS and limit.over()),
+            most=lambda done: done >= most,
         )
     except (RuntimeError, TypeError, ValueError):
         # what the kernel can do on some samples may not be had of whole batches

@@ -7,7 +7,6 @@ put its bends where it needs them.
 """
 
 import math
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from theodolite.core.reading import Band, CellPicture, Reading
 from theodolite.core.state import untouched
 from theodolite.core.statistics import student_inflation
 from theodolite.core.subject import Subject
+from theodolite.instruments._common.data_visit import counter_for, passes_afforded
 from theodolite.instruments._common.samples import spread_samples
 from theodolite.measure.regions import PlaneRegions, regions_in_polygon, regions_on_lines, slice_through
 from theodolite.measure.regions._bends import Bend, Maximum
@@ -28,7 +28,8 @@ from theodolite.theory.regions import segment_breakpoints
 
 PAIRS, SAMPLES, UNITS, WORK = 30, 400, 20_000, 60_000
 DRAWN = 20_000  # cells of a picture, at most
-SIZES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the triangle whose cells are counted, until time is short
+SIZES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the triangle whose cells are counted, as far as they are paid for
+FIRST, OF_CELLS = 3, 0.5  # segments by which others are priced, and the share of the allowance that cells may cost
 PLACES, PLACED = 33, 4  # on a segment of a network too large to follow, and segments of each kind
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Segments = tuple[Tensor, Tensor]
@@ -54,7 +55,7 @@ def read(subject: Subject) -> Iterator[Reading]:
     if units > UNITS:
         yield from _sampled(subject, segments)
         return
-    share = subject.allowance.left() / (2 * len(segments))
+    share = subject.allowance.seconds / (2 * len(segments))
     for kind, (start, end) in segments.items():
         counts = _counts(subject, start, end, share)
         yield _reading(kind, counts, program, (start[: len(counts)], end[: len(counts)]))
@@ -63,32 +64,29 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 
 def _counts(subject: Subject, start: Tensor, end: Tensor, seconds: float) -> Array:
-    """Breakpoints on each segment; the later ones are left out where the time for them is up."""
-    if seconds == math.inf:
-        return np.array(
-            [len(line.breakpoints) for line in regions_on_lines(subject.model, start, end)], dtype=np.float64
-        )
-    counts: list[int] = []
-    began = time.perf_counter()
-    while len(counts) < len(start) and (len(counts) < 3 or time.perf_counter() - began < seconds):
-        part = slice(len(counts), len(counts) + (3 if not counts else len(counts)))
-        counts += [len(line.breakpoints) for line in regions_on_lines(subject.model, start[part], end[part])]
-        if 2 * (time.perf_counter() - began) > seconds:
-            break
-    return np.array(counts, dtype=np.float64)
+    """Breakpoints on each segment, of as many as are paid for; the first ones tell what one costs."""
+    most, first = len(start), slice(0, FIRST)
+    with counter_for(subject) as counter:
+        lines = list(regions_on_lines(subject.model, start[first], end[first]))
+    if seconds < math.inf:
+        most = min(most, int(FIRST * seconds / max(1e-9, counter.seconds)))
+    rest = slice(FIRST, most)
+    if most > FIRST:
+        lines += regions_on_lines(subject.model, start[rest], end[rest])
+    return np.array([len(line.breakpoints) for line in lines], dtype=np.float64)
 
 
 def _triangle(subject: Subject, x: Tensor) -> Iterator[Reading]:
-    """The cells of a triangle of three inputs; where time is short those of a smaller one within it, scaled by the area."""
+    """The cells of a triangle of three inputs; where they cost too much those of a smaller one within it, scaled by the area."""
     plane, corners = slice_through(*x[:: len(x) // 3][:3])
     center = np.asarray(corners).mean(0)
     found: list[float] = []
     cells = None
-    for size in (1.0,) if subject.allowance.seconds == math.inf else SIZES:
-        began = time.perf_counter()
-        cells = regions_in_polygon(subject.model, center + size * (np.asarray(corners) - center), plane=plane)
+    for size in (1.0,) if subject.allowance.is_endless else SIZES:
+        with counter_for(subject) as counter:
+            cells = regions_in_polygon(subject.model, center + size * (np.asarray(corners) - center), plane=plane)
         found.append(cells.regions / size**2)
-        if size == 1 or 5 * (time.perf_counter() - began) > subject.allowance.left():
+        if size == 1 or 4 * counter.seconds > OF_CELLS * subject.allowance.seconds:  # the next has four times the area
             break
     assert cells is not None
     median = float(np.median(np.sqrt(cells.areas)))
@@ -107,9 +105,8 @@ def _sampled(subject: Subject, segments: dict[str, Segments]) -> Iterator[Readin
     """Of a network too large to follow every bend: changes of sign before its ReLUs, place by place along segments."""
     for kind, (start, end) in segments.items():
         counts: list[tuple[float, float]] = []
-        for one, other in zip(start[:PLACED], end[:PLACED], strict=False):
-            if len(counts) > 1 and subject.allowance.over():
-                break
+        most = int(max(2, min(PLACED, passes_afforded(subject, "forward", PLACES) / len(segments))))
+        for one, other in zip(start[:most], end[:most], strict=False):
             at = torch.linspace(0, 1, PLACES, dtype=one.dtype, device=one.device)
             line = one + at.reshape(-1, *[1] * one.ndim) * (other - one)
             counts.append(_sign_changes(subject.model, line))

@@ -13,7 +13,7 @@ from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.statistics import student_inflation
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.data_visit import afforded, parted, sample_count, thinned
+from theodolite.instruments._common.data_visit import afforded, parted, passes_afforded, sample_count, thinned
 from theodolite.io.batches import Batches
 from theodolite.measure import batch_statistics
 from theodolite.measure.curvature import Eigenpairs, extreme_eigenpairs, hessian
@@ -43,17 +43,17 @@ def read(subject: Subject) -> Iterator[Reading]:
 
 def _largest(subject: Subject) -> tuple[Eigenpairs, Estimate]:
     """The largest eigenvalue over all the data; within a budget over some, beside what others say of its direction."""
-    all_of, enough = sample_count(subject), subject.allowance
+    all_of = sample_count(subject)
     samples = afforded(subject, "product", passes=PRODUCTS + 2, share=0.8, fewest=min(FEWEST, all_of))
     if samples >= all_of:
         operator = hessian(subject.model, subject.loss, subject.data)
-        top = extreme_eigenpairs(operator, count=1, most=lambda done: done >= 2000 or (done > 4 and enough.over()))
+        most = max(5, min(2000, passes_afforded(subject, "product", all_of)))
+        top = extreme_eigenpairs(operator, count=1, most=lambda done: done >= most)
         return top, Estimate(top.values[0], top.errors[0] / SIGMAS)  # a bound, which three standard errors must cover
     own, others = parted(thinned(subject, min(all_of, 2 * samples), batch_size=min(512, 2 * samples)))
     operator, tolerance = hessian(subject.model, subject.loss, own), 1e-3
-    top = extreme_eigenpairs(
-        operator, count=1, tolerance=tolerance, most=lambda done: done >= 60 or (done >= PRODUCTS and enough.over())
-    )
+    most = max(PRODUCTS, min(60, passes_afforded(subject, "product", samples, share=0.8)))
+    top = extreme_eigenpairs(operator, count=1, tolerance=tolerance, most=lambda done: done >= most)
     # the samples at hand flatter their own steepest direction; samples not used for finding it do not
     outside = _along(subject, top.vectors[0], others)
     gap = abs(top.values[0] - outside.value) / 2

@@ -6,7 +6,6 @@ the steps requires of stationary SGD at any learning rate; errors come from bloc
 """
 
 import math
-import time
 from collections.abc import Iterator
 
 from torch.utils.data import DataLoader
@@ -15,7 +14,7 @@ from theodolite.core.checks import InputError
 from theodolite.core.instrument import Instrument
 from theodolite.core.reading import SIGMAS, Band, Estimate, Reading
 from theodolite.core.subject import Subject
-from theodolite.instruments._common.data_visit import pace_of, sample_count
+from theodolite.instruments._common.data_visit import counter_for, pace_of, sample_count
 from theodolite.measure.dynamics import Sgd, SgdRun, block_ratio, block_trend, sgd_run
 from theodolite.theory.dynamics import dissipation
 
@@ -121,23 +120,23 @@ def _plan(subject: Subject) -> tuple[Sgd, tuple[int, int]]:
     told = source.batch_size if isinstance(source, DataLoader) else None
     size = max(1, min(told or BATCH, sample_count(subject) // 2))  # more than half of the data would leave no noise
     steps = SETTLE + STEPS
-    if limit.seconds < math.inf:
+    if not limit.is_endless:
         passes = FEWEST_STEPS / 0.7
         size = max(
             min(size, FEWEST_SAMPLES),
             min(size, pace_of(subject, "gradient").affordable("gradient", limit, passes=passes)),
         )
-        each = _step_seconds(subject, Sgd(subject.lr, subject.momentum, size))
-        steps = max(FEWEST_STEPS, min(steps, int(0.8 * limit.left() / max(1e-9, each))))
+        each = _step_price(subject, Sgd(subject.lr, subject.momentum, size))
+        steps = max(FEWEST_STEPS, min(steps, int(0.8 * limit.seconds / max(1e-9, each))))
     settle = steps * SETTLE // (SETTLE + STEPS)
     return Sgd(subject.lr, subject.momentum, size), (settle, steps - settle)
 
 
-def _step_seconds(subject: Subject, how: Sgd) -> float:
-    """What a step of the run takes, with all that is noted of it."""
-    started = time.perf_counter()
-    sgd_run(subject.model, subject.loss, subject.data, sgd=how, steps=(0, TRIED))
-    return (time.perf_counter() - started) / TRIED
+def _step_price(subject: Subject, how: Sgd) -> float:
+    """What a step of the run costs, with all that is noted of it."""
+    with counter_for(subject) as counter:
+        sgd_run(subject.model, subject.loss, subject.data, sgd=how, steps=(0, TRIED))
+    return float(counter.seconds) / TRIED
 
 
 instrument = Instrument(

@@ -73,7 +73,7 @@ def _plan(subject: Subject, names: list[str]) -> tuple[Batch, int, list[str]]:
     room = math.inf
     if subject.allowance.seconds < math.inf:
         pace = pace_of(subject, "forward")  # a pass of few samples takes its start all the same
-        room = subject.allowance.left() / max(1e-9, pace.pass_seconds("forward", len(whole)) / len(whole))
+        room = subject.allowance.seconds / max(1e-9, pace.pass_seconds("forward", len(whole)) / len(whole))
     rows = len(whole) if subject.allowance.samples is None else min(len(whole), subject.allowance.samples)
     each = 2 * max(1, len(names))
     if each * DIRECTIONS * rows <= room:

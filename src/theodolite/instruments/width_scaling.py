@@ -20,12 +20,16 @@ from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
 from theodolite.evidence.batches import first_rows
 from theodolite.evidence.widening import widened_copy
+from theodolite.instruments._common.data_visit import passes_afforded
 from theodolite.io.batches import Batch
 from theodolite.measure.dynamics import layer_moves, scaling_exponents
 from theodolite.theory.dynamics import layer_scaling
 from theodolite.theory.dynamics.scaling_rules import Parametrization, StepRule, TensorKind
 
-TIMES, SEEDS, STEPS, ROWS = (1, 2, 4, 8), 5, 4, 64
+STEPS, ROWS = 4, 64
+PLANS = ((ROWS, (1, 2, 4, 8), 5), (16, (1, 2, 4, 8), 5), (16, (1, 2, 3, 4), 4), (4, (1, 2, 3, 4), 3))
+"""Samples of a step, widths and draws of each: the first of these that is paid for, the last one in any case."""
+
 SMALL = {"adam": 1e-4, "sgd": 1e-3, "orthogonal": 1e-4}
 """Steps so small that layers do not act on each other: the exponents do not depend on the size."""
 
@@ -41,9 +45,10 @@ EXPONENT = 0.15
 def read(subject: Subject) -> Iterator[Reading]:
     """The exponents of every layer, beside those of the standard parametrization."""
     rule = rule_of(subject.optimizer)
-    batches = step_batches(subject, STEPS)
     if rule is None or not _is_small(subject):
         return
+    rows, widths, draws = _plan(subject)
+    batches = [first_rows(batch, rows) for batch in step_batches(subject, STEPS)]
     first = first_rows(batches[0], 4)
 
     def made(times: int) -> nn.Module | None:
@@ -51,8 +56,8 @@ def read(subject: Subject) -> Iterator[Reading]:
 
     moves: dict[float, list[Any]] = {}
     with untouched(None):
-        for times in TIMES:
-            for seed in range(SEEDS):
+        for times in widths:
+            for seed in range(draws):
                 torch.manual_seed(seed)
                 model = made(times)
                 if model is None:
@@ -61,11 +66,20 @@ def read(subject: Subject) -> Iterator[Reading]:
                 moves.setdefault(float(times), []).append(
                     layer_moves(model.train(), steps, lambda m, b: subject.loss_on(b, m), batches)
                 )
-        wide, narrow = made(TIMES[-1]), made(1)
+        wide, narrow = made(widths[-1]), made(1)
     if wide is None or narrow is None:
         return
     kinds = layer_kinds(wide, narrow)
     yield from scaling_readings(scaling_exponents(moves), kinds, rule=rule, parametrization="standard")
+
+
+def _plan(subject: Subject) -> tuple[int, tuple[int, ...], int]:
+    """Samples of a step, widths and draws that the budget pays for; a pass costs as the square of the width."""
+    for rows, widths, draws in PLANS:
+        passes = (STEPS + 2) * draws * sum(times**2 for times in widths)
+        if passes <= passes_afforded(subject, "gradient", rows):
+            break
+    return rows, widths, draws
 
 
 def rule_of(optimizer: Any) -> StepRule | None:
@@ -156,6 +170,7 @@ instrument = Instrument(
     read=read,
     needs={"model", "data", "loss", "lr"},
     cost="train",
+    sees={"gradient": 2160},
     laws=("standard-steps-grow", "mean-field-scaling"),
     finds=finds,
 )

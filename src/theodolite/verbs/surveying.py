@@ -44,8 +44,9 @@ def survey(
 
     ``target`` is a Subject, a module, a state dict or a path; ``facts`` are the other fields of `Subject` (data, loss, lr,
     ...). ``validation`` is held-out data, whose loss and accuracy the page shows too. The data is read once for all
-    instruments; each estimates its time, and the numbers of samples, probes and iterations are chosen to fit; errors
-    include that choice. ``budget`` is seconds, ``"2m"``, or None for no limit (all of the data). With several ``jobs``
+    instruments; each counts its work, and the numbers of samples, probes and iterations are chosen to fit; errors
+    include that choice. ``budget`` is seconds of one core's work, ``"2m"``, or None for no limit (all of the data): a busy
+    machine takes longer, at most three times as long, and reads the same. With several ``jobs``
     the tensors of a checkpoint, or the instruments of a model, are distributed over workers. With ``out`` results are
     written to that folder as they come, and an interrupted survey of the same checkpoint continues there.
     """
@@ -57,7 +58,7 @@ def survey(
     names = tuple(catalogue.question(name).name for name in instruments) or catalogue.instrument_names()
     reasons = {name: _reason_to_skip(name, subject, cost) for name in names}
     ready = [name for name in names if not reasons[name]]
-    shared = SurveyBudget.opened(budget, jobs)
+    shared = SurveyBudget.opened(budget)
     results = _results(subject, ready, shared, jobs=jobs, backend=backend)
     answers = tuple(result for result in results if isinstance(result, Answer))
     if subject.faults and not answers:
@@ -132,10 +133,10 @@ def _results(
 def _looked_again(answers: Sequence[Answer], subject: Subject, shared: SurveyBudget) -> dict[str, Answer]:
     """Answers with an error above its number, once more, where seconds are left that were thought to be enough without."""
     wide = [answer for answer in answers if "gradient" in answer.question.sees or "product" in answer.question.sees]
-    wide = sorted((answer for answer in wide if answer.unknown), key=lambda answer: answer.seconds)
+    wide = sorted((answer for answer in wide if answer.unknown), key=lambda answer: shared.prices[answer.question.name])
     found = {}
     for place, answer in enumerate(wide):
-        allowance = shared.second(answer.seconds, len(wide) - place, subject.allowance.samples)
+        allowance = shared.second(answer.question.name, len(wide) - place, subject.allowance.samples)
         if allowance is None:
             continue
         started = time.perf_counter()
@@ -213,7 +214,7 @@ def _finds(name: str, subject: Subject) -> bool:
 
 
 def _priced(shared: SurveyBudget, subject: Subject, questions: Sequence[Question]) -> SurveyBudget:
-    """With what each instrument takes at the least, from the pace of single passes here, and what a step takes."""
+    """With what each instrument costs at the least, from the price of single passes here, and what a step costs."""
     kinds = {kind for question in questions for kind in question.sees} - {"features"}
     if not kinds or subject.model is None or subject.data is None:
         return shared.priced({question.name: 0.0 for question in questions})

@@ -1,5 +1,7 @@
 """One visit serves all, and thinned data are spread over all of them."""
 
+import time
+
 import pytest
 import torch
 from torch import nn
@@ -129,3 +131,18 @@ def test_batch_statistics_are_those_of_training_and_leave_no_trace():
     slopes = torch.autograd.grad(mse_loss(model(x), y), own, create_graph=True)
     product = torch.autograd.grad(sum(slope.sum() for slope in slopes), own)
     assert torch.allclose(found, torch.cat([p.flatten() for p in product]), atol=1e-8)
+
+
+def test_the_clock_changes_no_reading(monkeypatch):
+    """A budget is counted work: under a clock ten times as fast, as on a busy machine, the very same is read."""
+    names = ["sharpness", "hessian-spectrum", "gradient-noise", "class-structure", "kernel", "stationarity", "steering"]
+    names += ["width-scaling", "regions", "gradient-spread"]
+    plain = th.survey(subject(400), instruments=names, budget="2s")
+    real = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: 10 * real())
+    busy = th.survey(subject(400), instruments=names, budget="2s")
+    assert [skip.name for skip in busy.skipped] == [skip.name for skip in plain.skipped]
+    assert {reading.quantity: reading.measured for reading in busy.readings} == {
+        reading.quantity: reading.measured for reading in plain.readings
+    }
+    assert any(reading.stderr > 0 for reading in plain.readings)

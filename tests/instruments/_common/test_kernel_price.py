@@ -28,9 +28,7 @@ def test_a_model_that_does_not_vectorize_gets_what_its_time_allows():
     torch.manual_seed(0)
     subject = subject_of(Recurrent(), torch.randn(32, 5, 4))
     few = spread_samples(subject, 2)
-    counts = [
-        kernel_samples(subject.within(Allowance.starting_now(seconds)), few, 3, fewest=6) for seconds in (1e-6, 100.0)
-    ]
+    counts = [kernel_samples(subject.within(Allowance(seconds)), few, 3, fewest=6) for seconds in (1e-6, 100.0)]
     assert counts[0] == 6
     assert 6 < counts[1] < math.inf
 
@@ -38,5 +36,5 @@ def test_a_model_that_does_not_vectorize_gets_what_its_time_allows():
 def test_time_without_end_and_layers_that_vectorize_set_no_limit():
     subject = subject_of(Recurrent(), torch.randn(8, 5, 4))
     assert kernel_samples(subject, spread_samples(subject, 2), 3, fewest=6) == math.inf
-    plain = subject_of(nn.Linear(4, 3), torch.randn(8, 4)).within(Allowance.starting_now(1.0))
+    plain = subject_of(nn.Linear(4, 3), torch.randn(8, 4)).within(Allowance(1.0))
     assert kernel_samples(plain, spread_samples(plain, 2), 3, fewest=6) == math.inf

@@ -1,6 +1,6 @@
-"""What a survey sees of the data: the pace of each kind of pass here, samples thinned to a budget, and the one visit."""
+"""What a survey sees of the data: the price of each kind of pass here, samples thinned to a budget, and the one visit."""
 
-import time
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,16 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core.budget import Allowance, Pace
+from theodolite.core.budget import Pace
 from theodolite.core.checks import check_inputs
 from theodolite.core.state import untouched
 from theodolite.core.subject import Subject
+from theodolite.evidence.work import OperationCounter
 from theodolite.io.batches import Batch, Batches
 from theodolite.measure import first_tensor, plain_attention
 from theodolite.measure.propagation._data_visit import Features, visited_features
 
-SLICE, QUICK, SHORT, OFTEN = 4, 0.02, 0.5, 4
-"""Samples on which a pace is measured; seconds below which it is measured on more of them, and below which again, so often."""
+SLICE = 4
+"""Samples of a pass whose price is counted."""
 
 
 @dataclass(frozen=True)
@@ -40,58 +41,40 @@ def sample_count(subject: Subject) -> int:
 
 
 def pace_of(subject: Subject, *kinds: str) -> Pace:
-    """What a pass takes in each kind asked for, to start and for each sample, measured once on slices of the first batch."""
+    """What a pass costs in each kind asked for, to start and for each sample, counted once on a slice of the first batch."""
     known: dict[str, tuple[float, float]] = subject.seen.setdefault("pace", {})
     for kind in kinds:
         if kind not in known:
             with untouched(subject.model), plain_attention():
-                known[kind] = _line(_timings(_PASSES[kind], subject))
+                known[kind] = _price(_PASSES[kind], subject)
     seconds = {kind: each for kind, (_, each) in known.items()}
     starts = {kind: start for kind, (start, _) in known.items()}
     return Pace({**seconds, "features": 0.0}, sample_count(subject), starts, len(subject.data.first()))
 
 
-def _timings(run: Callable[[Subject, Batch], Any], subject: Subject) -> list[tuple[int, float]]:
-    """Seconds of one pass by its number of samples: of more of them until it takes long enough to be timed."""
-    whole = next(subject.batches())
-    count = min(SLICE, len(whole))
+def _price(run: Callable[[Subject, Batch], Any], subject: Subject) -> tuple[float, float]:
+    """Nominal seconds to start a pass and for each sample."""
+    batch = next(subject.batches())
+    batch = batch.picked(torch.arange(min(SLICE, len(batch))))
+    counter = counter_for(subject)
     try:
-        run(subject, whole.picked(torch.arange(min(2, len(whole)))))  # what is done once is no part of the pace
+        with counter:
+            run(subject, batch)
     except (RuntimeError, TypeError, ValueError):  # what cannot be run costs nothing; the instrument says why
-        return [(1, 0.0)]
-    found: list[tuple[int, float]] = []
-    while True:
-        batch = whole.picked(torch.arange(count))
-        took = spent = _timed(run, subject, batch)
-        for _ in range(OFTEN):  # the first of its size is prepared for, and another program may have been in the way
-            if spent >= SHORT:
-                break
-            again = _timed(run, subject, batch)
-            took, spent = min(took, again), spent + again
-        found.append((count, took))
-        if took > QUICK or count == len(whole):
-            return found
-        count = min(len(whole), 8 * count)
+        return 0.0, 0.0
+    return counter.starts, counter.computes / len(batch)
 
 
-def _timed(run: Callable[[Subject, Batch], Any], subject: Subject, batch: Batch) -> float:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    started = time.perf_counter()
-    run(subject, batch)
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - started
+def counter_for(subject: Subject) -> OperationCounter:
+    """A context that counts the work done in it, where the model is."""
+    return OperationCounter(next((p.device.type for p in subject.model.parameters()), "cpu"))
 
 
-def _line(timings: list[tuple[int, float]]) -> tuple[float, float]:
-    """Seconds to start a pass and seconds a sample, through the first and the last timing; all by samples where one was taken."""
-    (few, short), (many, long) = timings[0], timings[-1]
-    if many == few:
-        return 0.0, long / many
-    each = max(0.0, long - short) / (many - few)
-    start = max(0.0, min(long, short) - few * each)
-    return start, max(each, (long - start) / many)
+def passes_afforded(subject: Subject, kind: str, samples: int, *, share: float = 1.0) -> float:
+    """How many passes of so many samples the instrument can make within a share of its allowance."""
+    if subject.allowance.is_endless:
+        return math.inf
+    return share * subject.allowance.seconds / max(1e-9, pace_of(subject, kind).pass_seconds(kind, samples))
 
 
 def _forward(subject: Subject, batch: Batch) -> None:
@@ -151,7 +134,7 @@ def parted(data: Batches, parts: int = 2) -> list[Kept]:
 def afforded(subject: Subject, kind: str, *, passes: float, share: float = 1.0, fewest: int = 1) -> int:
     """How many samples the instrument can pass so often within its allowance; all of them where that has no end."""
     limit = subject.allowance
-    if limit.until == Allowance.until and limit.samples is None:
+    if limit.is_endless and limit.samples is None:
         return sample_count(subject)
     pace = pace_of(subject, kind)
     return min(pace.samples, max(fewest, pace.affordable(kind, limit, passes=passes, share=share)))
@@ -168,7 +151,7 @@ def features_of(subject: Subject) -> Features:
     state = weights_state(subject.model)
     found: Features | None = subject.seen.get("features")
     wanted = min(sample_count(subject), limit.samples or sample_count(subject))
-    enough = found is not None and (found.samples >= wanted or limit.until < Allowance.until)
+    enough = found is not None and (found.samples >= wanted or not limit.is_endless)
     if found is None or not enough or subject.seen.get("features at") != state:
         samples = afforded(subject, "forward", passes=1.6, share=0.8, fewest=min(8, wanted))
         data = thinned(subject, samples)

@@ -1,6 +1,6 @@
 """A copy of a model, initialized afresh many times: how gradients differ between draws of the weights."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,6 @@ from theodolite.core.model_wrappers import copied_model
 from theodolite.core.state import untouched
 from theodolite.measure.functional import first_tensor, plain_attention
 
-FEWEST = 10
-"""Draws below which nothing is said of their spread."""
-
 
 @dataclass(frozen=True)
 class GradientDraws:
@@ -25,19 +22,12 @@ class GradientDraws:
 
 
 def redrawn_gradients(
-    model: nn.Module,
-    inputs: tuple[Any, ...],
-    keywords: Mapping[str, Any],
-    *,
-    draws: int,
-    seed: int = 0,
-    ended: Callable[[], bool] = bool,
+    model: nn.Module, inputs: tuple[Any, ...], keywords: Mapping[str, Any], *, draws: int, seed: int = 0
 ) -> GradientDraws:
     """Squared norms of the gradient of the first output by each sample, for freshly initialized copies of the model.
 
     Every module with ``reset_parameters`` is initialized as its own code does; others keep their weights and are named.
-    The model given is not touched: it is copied once. In evaluation mode, so samples do not mix. Once `FEWEST` draws are
-    made, ``ended()`` may end them.
+    The model given is not touched: it is copied once. In evaluation mode, so samples do not mix.
     """
     at_least(1, draws=draws)
     if not inputs or not isinstance(inputs[0], Tensor) or not inputs[0].is_floating_point():
@@ -56,8 +46,6 @@ def redrawn_gradients(
             z = first_tensor(fresh(x, *inputs[1:], **keywords))
             (gradient,) = torch.autograd.grad(z.reshape(len(z), -1)[:, 0].sum(), x)
             rows.append(gradient.detach().double().flatten(1).square().sum(1).cpu())
-            if len(rows) >= FEWEST and ended():
-                break
     return GradientDraws(torch.stack(rows), kept)
 
 
