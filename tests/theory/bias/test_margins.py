@@ -88,6 +88,14 @@ def test_power_tails_are_stationary_and_tend_to_the_widest_margin():
     assert gaps[1] < 1e-3
 
 
+@pytest.mark.parametrize("instance", range(3))
+def test_a_narrow_margin_is_known_to_rounding(instance):
+    rng = np.random.default_rng(instance)
+    x = rng.normal(size=(12, 4))
+    x[:, 0] = 1e-5 * (1 + rng.random(12))
+    assert (x @ widest_margin(x).weight).min() == pytest.approx(1.0, abs=1e-9)
+
+
 def test_named_outcomes():
     with pytest.raises(ValueError, match="expected classes that a plane separates"):
         widest_margin(np.array([[1.0, 0.0], [-1.0, 0.0]]))

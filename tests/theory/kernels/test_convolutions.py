@@ -240,3 +240,10 @@ def test_normalization_adds_its_epsilon_to_each_variance(whole):
     wanted = 0.1 + 1.2 * (plain / size[:, None] / size[None]).mean((2, 3))
     found = ImageKernel((point, Normalized(0.5, whole=whole), Flatten(), LAST), kind="nngp")(X)
     assert torch.allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_behind_a_normalization_an_image_and_a_slightly_brighter_one_are_the_same(whole):
+    kernel = ImageKernel((Normalized(whole=whole), convolution(), RELU, Flatten(), LAST))
+    found = kernel(torch.cat([X[:1], X[:1] * (1 + 1e-6)]))
+    assert torch.allclose(found, found[0, 0], rtol=1e-12)

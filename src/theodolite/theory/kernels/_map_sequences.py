@@ -301,7 +301,7 @@ def _affine(at: Pairs, weight: float, bias: float) -> Pairs:
     less = bias * weight * (roots[0] - roots[1]) ** 2 / (safe + bias + inner) + inner * at.less
     other = safe + (inner - bias)
     more = bias * weight * (roots[0] + roots[1]) ** 2 / torch.where(other > 0, other, 1.0) + inner * at.more
-    more = torch.where(inner > bias, more, safe + bias - inner + inner * at.more)
+    more = torch.where(inner > bias, more, 2 * safe)  # then no covariance is negative, and ``less`` is what is kept
     return _checked(a, b, less / safe, more / safe)
 
 
