@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from theodolite.core.checks import InputError, one_of
+from theodolite.core.checks import InputError
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -143,7 +143,8 @@ class SelfAttention(nn.Module):
             raise InputError(
                 f"expected features to be a multiple of heads, got {features} and {heads}; give the channels of a head"
             )
-        one_of(("softmax", "identity"), weighting=weighting)
+        if weighting not in ("softmax", "identity"):
+            raise InputError(f"expected weighting 'softmax' or 'identity', got {weighting!r}")
         self.heads, self.tied, self.weighting = heads, tied, weighting
         self.query = nn.Linear(features, inner, bias=bias)
         self.key = None if tied else nn.Linear(features, inner, bias=bias)

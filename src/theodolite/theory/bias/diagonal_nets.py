@@ -24,8 +24,7 @@ def sinh_solution(exposure: Array, *, scale: float, initial_shape: Array | float
     >>> bool(sinh_solution(np.array([-0.25]), scale=1.0)[0] == 2 * np.sinh(1.0))
     True
     """
-    positive(scale=scale)
-    positive(initial_shape=initial_shape)
+    positive(scale=scale, initial_shape=initial_shape)
     return np.asarray(2 * (scale * initial_shape) ** 2 * np.sinh(np.clip(-4 * exposure, -LARGEST, LARGEST)))
 
 
@@ -41,8 +40,7 @@ def potential(weight: Array, *, scale: float, initial_shape: Array | float = 1.0
     >>> abs(potential(np.array([2.0]), scale=1.0) - (2 - 8**0.5 + 2 * float(np.arcsinh(1.0)))) < 1e-15
     True
     """
-    positive(scale=scale)
-    positive(initial_shape=initial_shape)
+    positive(scale=scale, initial_shape=initial_shape)
     w = np.broadcast_to((scale * np.asarray(initial_shape)) ** 2, np.shape(weight))
     z = np.asarray(weight) / w
     root = np.sqrt(4 + z**2)

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from theodolite.core.checks import InputError, at_least, not_negative
+from theodolite.core.checks import at_least, not_negative, positive
 
 PIVOTS = 64
 """Columns of a pivoted Cholesky factor that are made together."""
@@ -95,8 +95,7 @@ def _independent(core: Tensor, least: float) -> Tensor:
 
 def low_rank_preconditioner(factor: Tensor, *, ridge: float) -> Callable[[Tensor], Tensor]:
     r"""$(LL^T+\lambda I)^{-1}$ by the Woodbury identity; for $\lambda=0$ use a small one."""
-    if not ridge > 0:
-        raise InputError(f"expected a positive ridge, got {ridge}; give a small one")
+    positive(ridge=ridge)
     inner = factor.T @ factor
     inner.diagonal().add_(ridge)
     lower = torch.linalg.cholesky(inner)
