@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -83,24 +83,6 @@ class VitalSigns:
     alike: tuple[str, ...] = ()
 
 
-@dataclass
-class _Seen:
-    """What is gathered of a layer while it runs."""
-
-    name: str
-    module: nn.Module
-    signal: tuple[float, float, float] = (math.nan, math.nan, math.nan)
-    units: int = 0
-    activation: str | None = None
-    dead: float | None = None
-    saturated: float | None = None
-    bounded: bool = False
-    steepest: float = math.nan
-    places: float | None = None
-    given: tuple[float, float, float] = (math.nan, math.nan, math.nan)
-    given_places: float | None = None
-
-
 def vital_signs(model: nn.Module, loss_of: Callable[[], tuple[Tensor, Tensor]]) -> VitalSigns:
     """Every layer's signs while ``loss_of()`` runs the model and returns (loss, output); gradients are not accumulated.
 
@@ -127,7 +109,7 @@ def vital_signs(model: nn.Module, loss_of: Callable[[], tuple[Tensor, Tensor]]) 
         found = torch.autograd.grad(value, list(own.values()), allow_unused=True)
         slopes = dict(zip(own, found, strict=True))
     total = math.sqrt(sum(float(g.double().square().sum()) for g in slopes.values() if g is not None))
-    layers = tuple(_layer(seen, slopes) for seen in watcher.seen.values())
+    layers = tuple(_weighed(seen, watcher.modules[name], slopes) for name, seen in watcher.seen.items())
     unused = tuple(name for name, slope in slopes.items() if slope is None)
     zero = tuple(name for name, slope in slopes.items() if slope is not None and not bool(slope.any()))
     alike = tuple(name for name, p in own.items() if p.ndim >= 2 and len(p) > 1 and _all_alike(p, slopes[name]))
@@ -139,7 +121,8 @@ class _Gates(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: dict[str, _Seen] = {}
+        self.seen: dict[str, LayerSigns] = {}
+        self.modules: dict[str, nn.Module] = {}
         self.home: Any = WeakIdKeyDictionary()
 
     def layer(self, name: str, module: nn.Module, args: Any, output: Any) -> None:
@@ -149,13 +132,18 @@ class _Gates(TorchFunctionMode):
             return
         with torch._C.DisableTorchFunction(), torch.no_grad():
             if name not in self.seen:
-                axis = _axis(z, module)
-                given = args[0] if args and isinstance(args[0], Tensor) and args[0].is_floating_point() else None
-                self.seen[name] = _Seen(name, module, _signal(z.detach()), z.shape[axis])
-                self.seen[name].places = _places(z.detach(), axis)
-                if given is not None:
-                    self.seen[name].given = _signal(given.detach())
-                    self.seen[name].given_places = _places(given.detach(), _axis(given, module))
+                axis, kind = _axis(z, module), type(module).__name__
+                square, unlike, rank = _signal(z.detach())
+                found = LayerSigns(
+                    name=name, kind=kind, units=z.shape[axis], mean_square=square, unlike=unlike, rank=rank
+                )
+                if args and isinstance(args[0], Tensor) and args[0].is_floating_point():
+                    given = args[0].detach()
+                    square, unlike, rank = _signal(given)
+                    found = replace(found, input_square=square, input_unlike=unlike, input_rank=rank)
+                    found = replace(found, input_places=_places(given, _axis(given, module)))
+                self.seen[name] = replace(found, places=_places(z.detach(), axis))
+                self.modules[name] = module
         self.home[z] = name
 
     def left(self, module: nn.Module, args: Any, output: Any) -> None:
@@ -177,13 +165,14 @@ class _Gates(TorchFunctionMode):
                 before = given.detach()[:: max(1, len(given) // GATE_SAMPLES)][:GATE_SAMPLES].clone()
                 before = before if before.ndim > 1 else before[:, None]
         result = func(*args, **kwargs)
-        if seen is None or given is None or not isinstance(result, Tensor):
+        if home is None or seen is None or given is None or not isinstance(result, Tensor):
             return result
         if before is not None and result.shape == given.shape:
             with torch._C.DisableTorchFunction():
-                seen.activation = name
-                seen.dead, seen.saturated = _gates(func, before, args[1:], kwargs, seen.module)
-                seen.bounded, seen.steepest = _is_bounded(func, args[1:], kwargs), _open_slope(func, args[1:], kwargs)
+                dead, saturated = _gates(func, before, args[1:], kwargs, self.modules[home])
+                bounded, steepest = _is_bounded(func, args[1:], kwargs), _open_slope(func, args[1:], kwargs)
+                seen = replace(seen, dead=dead, saturated=saturated, bounded=bounded, steepest=steepest)
+                self.seen[home] = replace(seen, activation=name)
         if result not in self.home:
             self.home[result] = home
         return result
@@ -258,32 +247,17 @@ def _open_slope(func: Any, rest: Any, kwargs: Any) -> float:
     return float(slope.abs().max())
 
 
-def _layer(seen: _Seen, slopes: dict[str, Tensor | None]) -> LayerSigns:
-    weight = seen.module.weight
+def _weighed(seen: LayerSigns, module: nn.Module, slopes: dict[str, Tensor | None]) -> LayerSigns:
+    """With what its weights and their gradient say."""
+    weight = module.weight
     assert isinstance(weight, Tensor)
     slope = slopes.get(f"{seen.name}.weight".lstrip("."))
-    mean_square, unlike, rank = seen.signal
-    return LayerSigns(
-        name=seen.name,
-        kind=type(seen.module).__name__,
-        units=seen.units,
-        mean_square=mean_square,
-        unlike=unlike,
-        rank=rank,
+    return replace(
+        seen,
         weight_norm=float(weight.detach().double().norm()),
         gradient_norm=None if slope is None else float(slope.double().norm()),
         entries=weight.numel(),
-        activation=seen.activation,
-        dead=seen.dead,
-        saturated=seen.saturated,
-        copies=_copies(seen.module, slope),
-        bounded=seen.bounded,
-        steepest=seen.steepest,
-        places=seen.places,
-        input_square=seen.given[0],
-        input_unlike=seen.given[1],
-        input_rank=seen.given[2],
-        input_places=seen.given_places,
+        copies=_copies(module, slope),
     )
 
 
