@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -309,13 +309,10 @@ def scaled_dual(dual: Dual, factor: float) -> Dual:
         e, d = dual.pairs(at)
         return square * e, square * d
 
-    return Dual(
+    return replace(
+        dual,
         moment=lambda q: square * dual.moment(q),
         slope_moment=lambda q: square * dual.slope_moment(q),
         block=block,
         pairs=pairs,
-        scale=dual.scale,
-        gain=dual.gain,
-        slope_gain=dual.slope_gain,
-        sharp=dual.sharp,
     )
