@@ -121,16 +121,20 @@ def thinned_weights(model: nn.Module, *, most: int = 1 << 20, state: Mapping[str
 
 
 def thinned_travel(now: Tensor, origin: Tensor) -> Estimate:
-    r"""$|\theta-\theta_0|/|\theta_0|$ from some of the entries, with its standard error.
+    r"""$|\theta-\theta_0|/|\theta_0|$ of some entries, with its standard error: from 0 infinite, and NaN where they stayed.
 
     >>> thinned_travel(torch.tensor([3.0, 3.0]), torch.tensor([2.0, 2.0])).value
     0.5
+    >>> thinned_travel(torch.ones(2), torch.zeros(2))
+    Estimate(value=inf, stderr=0.0, scale=None)
     """
     real_values(now=now, origin=origin)
     moves, sizes = (now - origin).double().square(), origin.double().square()
     value = float((moves.sum() / sizes.sum()).sqrt())
+    if not 0 < value < torch.inf:
+        return Estimate(value, 0.0)
     spread = (moves - value**2 * sizes).std() / sizes.mean() / len(moves) ** 0.5
-    return Estimate(value, float(spread) / (2 * value) if value > 0 else 0.0)
+    return Estimate(value, float(spread) / (2 * value))
 
 
 def trainable_vector(model: nn.Module) -> Tensor:
