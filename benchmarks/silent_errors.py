@@ -985,7 +985,13 @@ def judged(loop, step):
     """The findings of the diagnosis at the end of a watched loop."""
     probe = loop.x[:64], loop.y[:64]
     watch = th.Watch(
-        loop.model, optimizer=loop.optimizer, probe=probe, every=6, level="cheap", budget=math.inf, loss=cross_entropy
+        loop.model,
+        optimizer=loop.optimizer,
+        probe=probe,
+        every=STEPS,
+        level="cheap",
+        budget=math.inf,
+        loss=cross_entropy,
     )
     for number in range(STEPS):
         step(loop, number)

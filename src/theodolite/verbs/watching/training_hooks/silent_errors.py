@@ -38,6 +38,8 @@ FIRST, STRETCH, PERIOD = 32, 8, 256
 """Tensors are marked and read in the first steps and then in a stretch of each period: in between only flags are looked at."""
 FEWEST, SHARE, KEPT = 3, 0.2, 64
 """Steps, and their share of all, from which on a fact is no accident of a loop's first ones; marks of batches that are kept."""
+READ = 4
+"""Of the steps near the start one in so many, at which whole gradients are read."""
 EVALUATED = 3
 """Passes without gradients in a row, between two steps, that are an evaluation."""
 ROUNDED = torch.finfo(torch.float32).eps
@@ -110,7 +112,9 @@ class SilentErrors:
         self._compared = 0
         self._still: Counter[str] = Counter()
         self._moved: set[str] = set()
-        self._zeroed: Counter[str] = Counter()
+        self._zeroed: dict[str, Tensor] | None = (
+            None  # what had gradients of zero whenever they were read, as it was at first
+        )
         self._rounded: list[tuple[float, str]] = []
         self._marks: deque[Tensor] = deque(maxlen=KEPT)
         self._seen: Tensor | None = None
@@ -200,6 +204,8 @@ class SilentErrors:
             return
         self._seen_steps += 1
         self._feel(_is_near(self.steps + 1))
+        if self.between is not None and self.steps % READ == 0 and self._zeroed != {}:
+            self._note_zeroed()
         gradients = [p.grad for p in self._tracked]
         again, self._used = (
             self._are_used(gradients),
@@ -225,6 +231,17 @@ class SilentErrors:
         self._largest_lr = max(lr, self._largest_lr)
         self.zero_lr += self._largest_lr == 0
         self.ended += 0 <= lr <= ROUNDED * self._largest_lr > 0
+
+    def _note_zeroed(self) -> None:
+        """The parameters all of whose gradient is zero, now and whenever it was read before."""
+        held = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+        now = {
+            name: p
+            for name, p in self.model.named_parameters()
+            if id(p) in held and p.grad is not None and not p.grad.is_sparse and not bool(p.grad.any())
+        }
+        known = {name: _mark(p) for name, p in now.items()} if self._zeroed is None else self._zeroed
+        self._zeroed = {name: at for name, at in known.items() if name in now}
 
     def _are_used(self, gradients: Sequence[Tensor | None]) -> bool:
         """Whether these are the very gradients of the step before: those that a script sets itself are others."""
@@ -354,7 +371,6 @@ class SilentErrors:
                 kind = str(parameter.dtype).removeprefix("torch.")
             if not bool(same.all()):
                 self._moved.add(name)
-                self._zeroed[name] += not bool(largest.any())
             elif lr * float(largest.abs().max()) > 1e-6 * float(parameter.abs().max()):
                 self._still[name] += 1
         if total:
@@ -433,8 +449,6 @@ class SilentErrors:
             found["parameters stuck" if self._moved else "step without effect"] = (
                 stuck if self._moved else (still, ANEW)
             )
-        if self._compared >= FEWEST:
-            found["zeroed and moved"] = tuple(n for n, count in self._zeroed.items() if count == self._compared)
         if not self.steps and self._arrivals >= PERIOD and not self._instead:
             found["step without effect"] = NO_STEP.format(self._arrivals), REACHED
         if not self.repeats and self.between is not None and (lost := self.between.lost()):
@@ -445,6 +459,9 @@ class SilentErrors:
             found.pop("parameters stuck", None)
         named = dict(self.model.named_parameters())
         found["frozen moves"] = self._frozen_moved(named)
+        if self.steps >= FEWEST * READ:
+            zeroed = [(n, at) for n, at in (self._zeroed or {}).items() if n in named]
+            found["zeroed and moved"] = tuple(n for n, at in zeroed if not torch.equal(_mark(named[n]), at))
         apart = [own for own in self._tied if len({id(self._parameter(name)) for name in own}) > 1]
         found["weights untied"] = tuple(
             " and ".join(own) for own in (*apart, *self._parted, *configured_ties(self.parts))
