@@ -1082,6 +1082,7 @@ def of_two_views(wrong):
         for rows in torch.arange(len(x)).split(32):
             one = x[rows] + 0.1 * torch.randn(len(rows), 12)
             other = one.clone() if wrong else x[rows] + 0.1 * torch.randn(len(rows), 12)
+            model(one if wrong else other.clone())  # looked at beside the loss
             optimizer.zero_grad()
             cross_entropy(model(one) @ model(other).T, torch.arange(len(rows))).backward()
             optimizer.step()

@@ -46,6 +46,7 @@ class Slips:
     _loads: list[Loaded] = field(default_factory=list)
     _strangers: list[list[Any]] = field(default_factory=list)
     _left_out: list[bool] = field(default_factory=list)
+    _paired: list[bool] = field(default_factory=list)
     _terms: list[float] = field(default_factory=list)
     _none: tuple[int, int] | None = None
 
@@ -137,10 +138,16 @@ class Slips:
             )
 
     def reaches(self, program: Program) -> None:
-        """A loss is known: whether a term of it that changes with the weights carries no gradient.
+        """A loss is known: whether two views in it are one, and a term that changes with the weights has no gradient.
 
         Terms of the batches alone, as constants of a likelihood, are independent from step to step; weights change smoothly.
         """
+        self._paired.append(_of_copies(program))
+        if sum(self._paired) >= max(FEWEST, HALF * len(self._paired)):
+            self.silent["batch repeated"] = (
+                f"In {sum(self._paired):,} of {len(self._paired):,} steps the loss compares two copies of one batch",
+                "draw each view by itself: augment(x), augment(x)",
+            )
         term = constant_term(program)
         if term is None or len(self._terms) >= TERMS:
             return
@@ -150,6 +157,24 @@ class Slips:
             spread, rough = float((values - values.mean()).square().sum()), float(values.diff().square().sum())
             if 0 < spread < float("inf") and rough < SMOOTH * spread:
                 self.silent["term without gradient"] = f"{self._terms[0]:.3g}", f"{self._terms[-1]:.3g}", f"{TERMS}"
+
+
+def _of_copies(program: Program) -> bool:
+    """Whether a module without active dropout is called on two tensors that hold the same numbers."""
+    given = [
+        (call.part, slot.number)
+        for call in program.calls
+        if call.part >= 0
+        for slot in call.args[:1]
+        if isinstance(slot, Constant)
+    ]
+    return any(
+        a != b and part == other and torch.equal(program.constants[a], program.constants[b])
+        for (part, a), (other, b) in itertools.combinations(given[:8], 2)
+        if not any(
+            m.training and m.p for m in program.parts[part].modules() if isinstance(m, nn.modules.dropout._DropoutNd)
+        )
+    )
 
 
 def constant_term(program: Program) -> float | None:

@@ -103,10 +103,7 @@ class SilentErrors:
         self._used: list[tuple[weakref.ref[Tensor], int]] = []
         self._alone = True  # no other optimizer has stepped since the last step
         self._fed: list[Tensor] = []  # marks of what was put in since the last step
-        self._views: list[tuple[Any, Tensor]] = []  # of these the last, with module and place in memory
         self.between: BetweenSteps | None = None
-        self._pair = False
-        self.paired = 0  # steps with two inputs that are copies of each other
         self._fresh = 0  # passes of these whose gradient was not added to that of the one before
         self._last: tuple[weakref.ref[Tensor], int, Tensor | None] | None = None
         self._compared = 0
@@ -225,8 +222,7 @@ class SilentErrors:
         elif self._alone and 1 < self._fresh == self._arrivals == self._different():
             self.lost += self._uses_last()
         self._arrivals, self._pulled, self._fresh, self._alone, self._last = 0, False, 0, True, None
-        self.paired += self._pair
-        self._fed, self._views, self._pair = [], [], False
+        self._fed = []
         lr = max((float(group.get("lr", 1.0)) for group in self.optimizer.param_groups), default=1.0)
         self._largest_lr = max(lr, self._largest_lr)
         self.zero_lr += self._largest_lr == 0
@@ -311,8 +307,6 @@ class SilentErrors:
         if graded:
             if len(self._fed) < KEPT and not first.requires_grad:  # one that does is looked for, as an adversary does
                 self._fed.append(_mark(first))
-                if first.device.type == "cpu":
-                    self._pair |= self._is_copy(module, first)
             if not self._new:
                 return
             self._new = False
@@ -331,13 +325,6 @@ class SilentErrors:
             self._unlearned += self._seen is None or mark.shape != self._seen.shape or not torch.equal(mark, self._seen)
             self._seen = mark
             self._asked.append((self.steps, mark))
-
-    def _is_copy(self, module: nn.Module, first: Tensor) -> bool:
-        """Whether the module was given the same numbers since the last step, in another tensor, and nothing drops units."""
-        own, place = self._fed[-1], (id(module), first.shape, first.data_ptr())
-        same = [at for at, mark in self._views if at[:2] == place[:2] and torch.equal(mark, own)]
-        self._views = [*self._views[-3:], (place, own)]
-        return bool(same) and all(at[2] != place[2] for at in same) and not any(m.training for m in self._drops)
 
     def _different(self) -> int:
         """How many different inputs were put in since the last step."""
@@ -387,7 +374,7 @@ class SilentErrors:
             self._dropping = drops_always(self.model, probe)
         if self._dropping and "evaluated as trained" not in found:
             found["evaluated as trained"] = "all", f"{', '.join(self._dropping)} drops units even in evaluation mode"
-        repeated = self._repeated() or inputs_stuck(kept) or self._one_row() or self._copies()
+        repeated = self._repeated() or inputs_stuck(kept) or self._one_row()
         found["batch repeated"] = repeated or found.get("batch repeated", ())
         found["targets stuck"] = targets_stuck(kept)
         found["workers alike"] = generator_shared(loader) or found.get("workers alike", ())
@@ -518,14 +505,6 @@ class SilentErrors:
         if self.alike < max(FEWEST, self.marked):
             return ()
         return f"All {self.alike} batches that were checked repeat one sample in every row", BY_INDEX
-
-    def _copies(self) -> tuple[str, ...]:
-        if self.paired < max(FEWEST, HALF * self._seen_steps):
-            return ()
-        return (
-            f"In {self.paired} of {self._seen_steps} steps the model was called on two copies of one batch",
-            "draw each view by itself: augment(x), augment(x)",
-        )
 
     # several processes
 
