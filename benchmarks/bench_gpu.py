@@ -320,13 +320,13 @@ def watch():
     for level, goal in (("cheap", 1.0), ("standard", 15.0)):
         row = found[level]
         later, mean = statistics.median(row["looks"][1:]), row["mean"]
-        share = mean["steps"]  # every 100 steps, in percent
+        share = 100 * mean["share"]
         yield (
             "row",
             {
-                "work": f"watching a GPT, AdamW, bfloat16, {level} looks, every 100 steps",
+                "work": f"watching a GPT, AdamW, bfloat16, {level} looks, 800 steps",
                 "size": f"{bare['parameters']:,} parameters",
-                "ours": f"{share:.2f} % of a run behind its first 3 s of looks, {mean['whole']} of 40, 5 steps apart, whole; "
+                "ours": f"{share:.2f} % of a run in {mean['looks']} looks, {mean['whole']} of them whole; "
                 f"a whole look {1e3 * later:.0f} ms, "
                 f"{later / step:.2f} %; {row['peak'] / bare['peak']:.2f} of the memory of training",
                 "theirs": [],
@@ -341,7 +341,7 @@ def watch():
 def survey():
     more = ["--device", "cpu", "--network", "resnet18", "--budget", "5s", "--steps", "1"] if SMALL else []
     done = subprocess.run(
-        [sys.executable, str(HERE / "gpu_survey.py"), *more], check=True, capture_output=True, text=True
+        [sys.executable, str(HERE / "gpu_survey.py"), *more], check=True, stdout=subprocess.PIPE, text=True
     )
     found = re.search(r"whole survey ([\d.]+) s, (\d+) steps of (\d+) asked for; (\d+) answers", done.stdout)
     seconds, steps = float(found[1]), int(found[2])

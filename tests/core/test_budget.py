@@ -45,3 +45,11 @@ def test_a_pass_has_a_start_that_few_samples_pay_too():
     assert pace.affordable("product", Allowance(5.0), passes=100) == 1  # the starts alone take longer
     assert pace.price({"product": 8}) == pytest.approx(0.208)
     assert Pace({"gradient": 0.001}, samples=9, starts={"gradient": 0.1}, batch=64).step() == pytest.approx(0.164)
+
+
+def test_a_device_computes_while_it_is_called():
+    pace = Pace({"product": 0.001}, samples=256, starts={"product": 0.1}, overlaps=True)
+    assert pace.pass_seconds("product", 50) == 0.1
+    assert pace.pass_seconds("product", 200) == pytest.approx(0.2)
+    assert pace.affordable("product", Allowance(20.0), passes=100) == 200
+    assert pace.affordable("product", Allowance(5.0), passes=100) == 1

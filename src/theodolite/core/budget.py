@@ -58,26 +58,25 @@ class Allowance:
 class Pace:
     """What a pass costs, in seconds, by kind: ``starts`` whatever it holds, ``seconds`` more for each sample.
 
-    ``samples`` is how many the data hold, ``batch`` how many a step of training takes at once.
+    ``samples`` is how many the data hold, ``batch`` how many a step of training takes at once. ``overlaps``: a device computes
+    while the next operations are called, and the longer of the two is what a pass costs.
     """
 
     seconds: Mapping[str, float]
     samples: int
     starts: Mapping[str, float] = field(default_factory=dict)
     batch: int = 1
+    overlaps: bool = False
 
     def pass_seconds(self, kind: str, samples: float) -> float:
         """What one pass of so many samples costs."""
-        return self.starts.get(kind, 0.0) + samples * self.seconds.get(kind, 0.0)
+        start, all_of = self.starts.get(kind, 0.0), samples * self.seconds.get(kind, 0.0)
+        return max(start, all_of) if self.overlaps else start + all_of
 
     def price(self, passes: Mapping[Any, int]) -> float:
         """What so many passes of single samples cost, some of them at a time."""
-        return sum(
-            math.ceil(count / TOGETHER.get(kind, count)) * self.starts.get(kind, 0.0)
-            + count * self.seconds.get(kind, 0.0)
-            for kind, count in passes.items()
-            if count
-        )
+        together = {kind: min(count, TOGETHER.get(kind, count)) for kind, count in passes.items() if count}
+        return sum(passes[kind] / some * self.pass_seconds(kind, some) for kind, some in together.items())
 
     def step(self) -> float:
         """What one step of training costs: a gradient of a batch."""
@@ -89,8 +88,8 @@ class Pace:
         left = share * allowance.seconds
         if passes * self.pass_seconds(kind, most) <= left:
             return most
-        each = passes * self.seconds.get(kind, 0.0)
-        room = left - passes * self.starts.get(kind, 0.0)
+        each, start = passes * self.seconds.get(kind, 0.0), passes * self.starts.get(kind, 0.0)
+        room = left * (start <= left) if self.overlaps else left - start
         return max(1, min(most, int(room / each))) if each > 0 else 1
 
 

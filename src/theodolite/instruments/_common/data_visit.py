@@ -49,7 +49,8 @@ def pace_of(subject: Subject, *kinds: str) -> Pace:
                 known[kind] = _price(_PASSES[kind], subject)
     seconds = {kind: each for kind, (_, each) in known.items()}
     starts = {kind: start for kind, (start, _) in known.items()}
-    return Pace({**seconds, "features": 0.0}, sample_count(subject), starts, len(subject.data.first()))
+    on_cpu = counter_for(subject).device == "cpu"
+    return Pace({**seconds, "features": 0.0}, sample_count(subject), starts, len(subject.data.first()), not on_cpu)
 
 
 def _price(run: Callable[[Subject, Batch], Any], subject: Subject) -> tuple[float, float]:
