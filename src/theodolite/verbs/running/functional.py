@@ -67,7 +67,7 @@ class Functional:
 
     def twin(self, module: nn.Module) -> nn.Module:
         """What stands for a module that is called with these parameters; the module itself where it is not."""
-        named = list(module.parameters())
+        named = list(module.parameters()) if self.standing else []
         if not named or not all(id(p) in self.standing for p in named):
             return module
         if id(module) not in self.twins:

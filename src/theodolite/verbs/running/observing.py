@@ -16,8 +16,9 @@ import sys
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -584,7 +585,7 @@ class Observer:
         unknown = program is None and self._searching and self.hand is None and self.backward_passes <= PATIENCE
         self._reached = _leaves_of(single) if unknown else []
         if self._made and self.backward_passes <= 2 * FEWEST + 2:
-            self._slips.pulls(_leaves_of(single), set().union(*map(_held_by, self._made)))
+            self._slips.pulls(_leaves_of(single), frozenset().union(*map(_held_by, self._made)))
         if self.hand is not None:
             self._by_hand()  # the tape is cleared by a step, and the forward pass of this one is on it
         self._values = [*self._values, *(root.detach() for root in single)][-AVERAGED:]
@@ -596,7 +597,7 @@ class Observer:
     def _program_to(self, roots: Sequence[Tensor]) -> Program | None:
         if self._tape is None or not (self._searching or self._keeps()):
             return None
-        held = set().union(*map(_held_by, self._made))
+        held = frozenset().union(*map(_held_by, self._made))
         return self._tape.program(roots, held)
 
     def _after_backward(self, gradients: dict[int, Tensor]) -> None:
@@ -610,7 +611,7 @@ class Observer:
             known = () if program is None else program.parameters
             own = [*(p for part in parts for p in part.parameters()), *known, *self._reached]
             reached = [p for p in own if p.requires_grad and (p.grad is not None or id(p) in gradients)]
-            held = set().union(*map(_held_by, self._made))
+            held = frozenset().union(*map(_held_by, self._made))
             if self._stepping is not None:
                 self._begin(self._stepping, self._passes[-1:])
             elif reached and not any(id(p) in held for p in reached):
@@ -697,10 +698,10 @@ class Observer:
         if self._passes:
             self._keep(optimizer)
             self._before, self._passes = self._passes, []
-        own = frozenset(_held_by(optimizer))  # by what it moves: a script may make its optimizer anew
+        own = _held_by(optimizer)  # by what it moves: a script may make its optimizer anew
         again = own in self._stepped_since
         self._stepped_since.add(own)
-        others = {frozenset(_held_by(o)) for o in self._made} - self._stepped_since
+        others = set(map(_held_by, self._made)) - self._stepped_since if len(self._made) > 1 else set()
         if self._tape is not None and (again or not others):
             if self._tape.used:
                 self._slips.left_out(self._tape.unused())
@@ -721,7 +722,7 @@ class Observer:
     def _note_never_stepped(self, steps: int) -> None:
         """Whether an optimizer made no step so far although its parameters got gradients, and others made theirs."""
         self.silent.pop("step without effect", None)
-        moved = set().union(*(_held_by(seen.optimizer) for seen in self._seen.values()))
+        moved = frozenset().union(*(_held_by(seen.optimizer) for seen in self._seen.values()))
         for optimizer in self._made - self._earlier:
             held = [p for group in optimizer.param_groups for p in group["params"]]
             pulled = [p.grad is not None and not hasattr(p, "placements") and float(p.grad.norm()) > 0 for p in held]
@@ -822,7 +823,7 @@ class Observer:
             return program
         return replace(program, parts=tuple(map(self._gathered.replaced, program.parts)))
 
-    def _is_one_of_several(self, optimizer: Any, held: set[int]) -> bool:
+    def _is_one_of_several(self, optimizer: Any, held: Set[int]) -> bool:
         """Whether another optimizer that was made is larger: the first step of that one is waited for, for a while."""
         size = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
         sizes = {
@@ -904,7 +905,7 @@ class Observer:
     def trained_beside(self) -> tuple[int, int]:
         """How many models a script trained that the watch does not see, such as those of later folds, and in how many steps."""
         assert self.watch is not None
-        own = {id(p) for p in self.watch.model.parameters()} | (set() if self.hand else _held_by(self.optimizer))
+        own = {id(p) for p in self.watch.model.parameters()} | (frozenset() if self.hand else _held_by(self.optimizer))
         other = [(_held_by(seen.optimizer), seen.steps) for seen in self._seen.values() if seen.steps >= FEWEST]
         beside = [(held, steps) for held, steps in other if not held & own]
         return len({frozenset(held) for held, _ in beside}), sum(steps for _, steps in beside)
@@ -949,13 +950,13 @@ class Observer:
         return learns and hand.passes >= PERIOD and hand.unmoved()
 
 
-def _trains(program: Program, held: set[int]) -> bool:
+def _trains(program: Program, held: Set[int]) -> bool:
     own: Iterator[Tensor] = (p for part in program.parts for p in part.parameters())
     return any(id(p) in held for p in (*own, *program.parameters))
 
 
-def _held_by(optimizer: Any) -> set[int]:
-    return {id(p) for group in optimizer.param_groups for p in group["params"]}
+def _held_by(optimizer: Any) -> frozenset[int]:
+    return frozenset(map(id, chain.from_iterable(group["params"] for group in optimizer.param_groups)))
 
 
 def _leaves_of(roots: Sequence[Tensor]) -> list[Tensor]:
