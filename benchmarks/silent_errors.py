@@ -1091,12 +1091,21 @@ def of_two_views(wrong):
 
 
 def drawn_anew(wrong):
-    def step(loop, number):
-        if number % 9 == 0 and (wrong or not number):
-            drawn_again(loop.model)
-        Loop.step(loop, number)
+    """The weights are drawn again, and their optimizer goes on; as folds do, it is made again with them."""
 
-    return of(step=step)
+    def script():
+        model, (x, y) = network(), data()
+        for number in range(200):
+            if number % 40 == 0:
+                drawn_again(model)
+                if not (wrong and number):
+                    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+            rows = torch.arange(32) + 32 * (number % 32)
+            optimizer.zero_grad()
+            cross_entropy(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+
+    return lambda: observed(script)
 
 
 def pulled_back(wrong):

@@ -122,9 +122,15 @@ class StepTrace:
         self._handles, self._new, self._batch = [], [], None
         self._rows.clear()
 
+    @torch.no_grad()
     def follow(self, optimizer: Any) -> None:
-        """Keep the steps of another optimizer of the same parameters."""
+        """Keep the steps of another optimizer of the same parameters; with other weights it begins another training."""
         self._optimizer = optimizer
+        self._read()
+        now = torch.cat([_entries(p) for p in self._parameters.values()]).float()
+        if self._last is not None and not torch.equal(now, self._last):
+            self._rows.clear()
+            self._first, self._last = [], None
 
     def note_step(self, step: int) -> None:
         """The user's number of the step that was made last, or that comes where the loop tells it before."""
