@@ -22,8 +22,8 @@ SHARED = 0.85
 AMPLE, AMPLE_EACH = 10.0, 3.0
 """Seconds that they may cost in any case, however short a step is."""
 
-LEAST, MARGIN = 0.2, 1.1
-"""Seconds that an instrument has in any case, and what it has of its own least price."""
+LEAST, MARGIN, USED = 0.2, 1.1, 50.0
+"""Seconds that an instrument has in any case, what it has of its own least price, and how often that it may use at the most."""
 
 AGAIN, MORE = 0.3, 1.5
 """The share of all that a second look may cost, and how much more than the first one's share makes it worth it."""
@@ -66,12 +66,15 @@ class SurveyBudget:
         paid = [one for one, so_far in zip(queue, total, strict=True) if so_far <= self.seconds]
         later, waiting = sum(MARGIN * price for _, price in paid), sum(price > 0 for _, price in paid)
         for name, price in paid:
+            each = self._cap(STEPS_EACH, AMPLE_EACH)
+            if price == 0:  # arithmetic on what was seen costs the others next to nothing
+                shares[name] = max(min(max(SHARE * self.whole, AMPLE_EACH), self.whole, each), LEAST)
+                continue
             later -= MARGIN * price
             free = max(0.0, min(spare, left) - later)
-            share = min(free * max(1 / max(1, waiting), SHARE), self._cap(STEPS_EACH, AMPLE_EACH))
-            shares[name] = max(share, MARGIN * price, LEAST)
-            if price > 0:  # arithmetic on what was seen costs next to nothing
-                waiting, left, spare = waiting - 1, left - shares[name], max(0.0, spare - shares[name])
+            shares[name] = max(min(free * max(1 / waiting, SHARE), each), MARGIN * price, LEAST)
+            used = min(shares[name], USED * price)
+            waiting, left, spare = waiting - 1, left - used, max(0.0, spare - used)
         return shares
 
     @property

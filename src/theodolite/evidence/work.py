@@ -101,6 +101,8 @@ def counted_price(model: nn.Module, run: Callable[[], Any], samples: int) -> Pri
     return Price(counter.starts, counter.computes / max(1, samples), device == "cuda", update)
 
 
+_MATRICES = frozenset(getattr(torch.ops.aten, name) for name in ("mm", "addmm", "bmm", "baddbmm"))
+
 _FUSED = ("mkldnn_rnn_layer", "_cudnn_rnn")
 """A recurrent layer over all places of a sequence as one operation, which torch's own counter does not know."""
 
@@ -123,9 +125,10 @@ class Seeing(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class OperationCounter(Seeing):
     """Counts operations, those of floating point, and the numbers that come out and are written."""
 
-    def __init__(self, device: str = "cpu") -> None:
+    def __init__(self, device: str = "cpu", *, dense: float = 1.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.device, self.flops = device if device in CALL else "cuda", 0.0
+        self._dense = dense  # how much faster than others products of matrices are
         self.calls = self.numbers = 0
 
     @property
@@ -149,7 +152,8 @@ class OperationCounter(Seeing):
         packet = getattr(func, "_overloadpacket", None)
         if packet in flop_registry:
             price = HALF[self.device] if getattr(out, "dtype", None) in (torch.float16, torch.bfloat16) else 1.0
-            self.flops += price * int(flop_registry[packet](*args, **(kwargs or {}), out_val=out))
+            dense = self._dense if packet in _MATRICES else 1.0
+            self.flops += price * int(flop_registry[packet](*args, **(kwargs or {}), out_val=out)) / dense
         elif getattr(packet, "__name__", "") in _FUSED:
             self.flops += _recurrent(args)
         if isinstance(out, Tensor) and not func.is_view:

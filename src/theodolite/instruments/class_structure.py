@@ -47,9 +47,11 @@ def read(subject: Subject) -> Iterator[Reading]:
     if classes is None:
         return
     passes, limit = classes + 3 * PRODUCTS + 6 * classes, subject.allowance
-    samples = afforded(subject, "gradient", passes=3 * passes, fewest=min(4 * classes, sample_count(subject)))
-    data = thinned(subject, samples)
-    found = _numbers(subject, data, classes, seconds=OWN * limit.seconds)
+    samples = afforded(subject, "gradient", passes=passes)
+    if samples < sample_count(subject):  # parts of them are looked at again
+        samples = afforded(subject, "gradient", passes=3 * passes, fewest=min(4 * classes, sample_count(subject)))
+    data, share = thinned(subject, samples), 1.0 if samples == sample_count(subject) else OWN
+    found = _numbers(subject, data, classes, seconds=share * limit.seconds)
     errors = dict.fromkeys(found.values, 0.0)
     if samples < sample_count(subject) and limit.over():
         errors = {name: abs(value) / SIGMAS for name, value in found.values.items()}
