@@ -5,6 +5,7 @@ import shutil
 import socket
 
 import pytest
+import torch
 
 SCRIPT = """
 import sys, torch
@@ -95,6 +96,10 @@ def test_two_processes_train_as_they_do_alone_and_the_first_writes(tmp_path, war
     assert sorted({row["step"] for row in told["readings"]}) == [0, 2, 4, 6, 7]
 
 
+needs_shards_on_a_cpu = pytest.mark.skipif(
+    not hasattr(torch.cpu.Stream, "record_event"), reason="torch 2.6 cannot train a sharded model on a CPU itself"
+)
+
 SHARDED = """
 import os, sys, torch
 from torch import nn
@@ -127,6 +132,7 @@ torch.distributed.destroy_process_group()
 """
 
 
+@needs_shards_on_a_cpu
 def test_a_sharded_model_is_watched_as_on_one_process(tmp_path, warm):
     """FSDP2: the same weights with and without, and the readings of one process."""
     run = ("-m", "theodolite", "run", "--every", "3", "--level", "full", "--no-diagnosis", "--out")
@@ -155,6 +161,7 @@ def test_a_sharded_model_is_watched_as_on_one_process(tmp_path, warm):
         assert other["measured"] == pytest.approx(one["measured"], rel=1e-3, abs=apart + 1e-6)
 
 
+@needs_shards_on_a_cpu
 def test_a_process_that_dies_leaves_a_record_that_can_be_read(tmp_path, warm):
     (tmp_path / "train.py").write_text(SHARDED)
     whole = ["-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
