@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from theodolite.core.checks import tensors_in
 from theodolite.core.state import untouched
+from theodolite.evidence.device_refusals import RefusedAsOnCpu
 from theodolite.evidence.thresholds import ROUNDING, SAME
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warnings that a doubtful loss gives: they were given already."""
-    with warnings.catch_warnings():
+    """Without the warnings that a doubtful loss gives: they were given already; what it refuses is an error on a GPU, too."""
+    with warnings.catch_warnings(), RefusedAsOnCpu() if torch.cuda.is_available() else nullcontext():
         warnings.simplefilter("ignore")
         yield
 
