@@ -5,8 +5,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import theodolite as th
-from theodolite.evidence.batches import reads_targets
 from theodolite.evidence.device_refusals import RefusedAsOnCpu
 
 
@@ -31,19 +29,3 @@ def test_what_a_kernel_would_assert_is_raised_before(loss, answer, target, refus
                 loss(answer, target)
         else:
             assert torch.isfinite(loss(answer, target))
-
-
-def test_whether_targets_are_read_is_asked_with_classes_that_there_are():
-    """A class beyond the last one would be an assertion on a GPU."""
-    seen = []
-
-    def loss(answer, target):
-        seen.append(target.unique().tolist())
-        return F.cross_entropy(answer, target)
-
-    x, y = torch.randn(64, 8), torch.arange(64) % 3
-    assert reads_targets(th.Subject(nn.Linear(8, 3), data=(x, y), loss=loss))
-    assert all(set(classes) <= {0, 1, 2} for classes in seen)
-    blind = th.Subject(nn.Linear(8, 3), data=(x, y), loss=lambda answer, target: answer.square().mean())
-    assert not reads_targets(blind)
-    assert reads_targets(th.Subject(nn.Linear(8, 3), data=(x, torch.zeros_like(y)), loss=loss))  # one class alone

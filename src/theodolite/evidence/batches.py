@@ -270,7 +270,7 @@ def reads_targets(subject: Subject) -> bool:
     if model is None or loss is None or batch is None or not isinstance(batch.target, Tensor):
         return True
     target = batch.target
-    others = [_other_targets(target), target.flatten().flip(0).reshape(target.shape)]
+    others = [~target if target.dtype == torch.bool else target + 1, target.flatten().flip(0).reshape(target.shape)]
     with untouched(model), torch.no_grad(), quiet():
         answer = subject.answer(batch)
         try:
@@ -280,14 +280,6 @@ def reads_targets(subject: Subject) -> bool:
         if len(set(values)) == 1 and math.isfinite(values[0]):
             return False
         return not target.is_floating_point() or bool(target.any()) or not _is_residual(subject, batch)
-
-
-def _other_targets(target: Tensor) -> Tensor:
-    """Another number in each place; of whole numbers the next of those that there are, since a loss may know no others."""
-    if target.is_floating_point() or target.is_complex():
-        return target + 1
-    kinds, own = torch.unique(target, return_inverse=True)
-    return torch.full_like(target, int(kinds[0] == 0)) if len(kinds) == 1 else kinds[(own + 1) % len(kinds)]
 
 
 def _is_residual(subject: Subject, batch: Batch) -> bool:
